@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex, Once, PoisonError, Weak, mpsc};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::operations::{CANCELLATION, Operations};
 
 static OPERATIONS: Mutex<Vec<Weak<Operations>>> = Mutex::new(Vec::new());
 
-/// Cancels `operations` and those of earlier calls at SIGINT or SIGTERM, and then calls the first call's `end`.
+/// Cancels `operations` and those of earlier calls at SIGINT, SIGTERM or SIGHUP, and then calls the first call's `end`.
 pub(crate) fn listen(operations: &Arc<Operations>, end: fn(i32)) {
     static LISTENER: Once = Once::new();
     let mut all = OPERATIONS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -25,7 +25,7 @@ pub(crate) fn listen(operations: &Arc<Operations>, end: fn(i32)) {
 
 /// Never returns: the signals would have no effect after it.
 fn wait(end: fn(i32)) {
-    let signals = [SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal));
+    let signals = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
     let Ok(mut signals) = Signals::new(signals) else { return };
     for signal in signals.forever() {
         cancel();
@@ -33,7 +33,7 @@ fn wait(end: fn(i32)) {
     }
 }
 
-/// Shells let background processes ignore SIGINT.
+/// Shells let background processes ignore SIGINT, and `nohup` SIGHUP.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask =

@@ -247,7 +247,7 @@ fn signature_requests(jobs: &[Job<'_>]) -> Vec<SignatureRequest> {
 /// Returns the compiles, the longest first.
 pub(super) fn tasks<'j>(session: &Session, jobs: &'j [Job<'j>], programs: &'j [Program]) -> Vec<Task<'j>> {
     // Machines share results of the same groups, whatever their processors.
-    let groups = match session.can_fetch() {
+    let groups = match session.is_sharing() {
         true => group_by_program(jobs, programs),
         false => group_by_text(jobs, &signature_requests(jobs)),
     };
@@ -269,7 +269,7 @@ pub(super) fn run<'j>(
 ) -> Vec<CompiledJob<'j>> {
     let requests = signature_requests(jobs);
     let tasks = tasks(session, jobs, programs);
-    if session.can_fetch() {
+    if session.is_sharing() {
         let _results = transfer::run(session, jobs, &tasks, Transfer::Fetch, progress);
     }
     if session.can_execute() {
@@ -315,7 +315,7 @@ pub(super) fn run<'j>(
 /// Lets workers compile what no cache has.
 fn execute(session: &Session, jobs: &[Job<'_>], tasks: &[Task<'_>], progress: &ProgressBar) {
     let batches = session.batches(tasks.iter().filter_map(|task| task.compile(jobs)).collect());
-    progress.set_length(batches.iter().map(|batch| batch.len() as u64).sum());
+    progress.set_length(batches.iter().map(|batch| batch.count() as u64).sum());
     std::thread::scope(|scope| {
         let (finished, is_finished) = mpsc::channel::<()>();
         scope.spawn(move || {
@@ -326,7 +326,7 @@ fn execute(session: &Session, jobs: &[Job<'_>], tasks: &[Task<'_>], progress: &P
         });
         batches.into_iter().par_bridge().for_each(|batch| {
             session.execute(&batch);
-            progress.inc(batch.len() as u64);
+            progress.inc(batch.count() as u64);
         });
         drop(finished);
     });

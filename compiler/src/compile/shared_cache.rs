@@ -212,19 +212,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_of_workers_are_stored_on_another_server() {
-        let endpoint = |port| format!("grpc://127.0.0.1:{port}").parse::<Endpoint>().unwrap();
-        for (executor, can_upload, expected) in
-            [(None, true, false), (Some(1), true, false), (Some(2), false, false), (Some(2), true, true)]
-        {
-            let executor = executor.map(endpoint);
-            let config = RemoteConfig { executor, can_upload, ..RemoteConfig::new(endpoint(1)) };
-            let cache = RemoteCache::new(&config, Cache::disabled(), false);
-            assert_eq!(cache.stores_executed(), expected, "{config:?}");
-        }
-    }
-
-    #[test]
     fn files_of_the_settings_are_read_by_the_first_call() {
         let endpoint: Endpoint = "grpcs://127.0.0.1:1".parse().unwrap();
         let missing = Some(PathBuf::from("/no/such/file"));

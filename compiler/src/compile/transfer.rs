@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cubinder_manifest::config::RemoteConfig;
 use cubinder_nvrtc::nvrtc::shared::Replacement;
-use cubinder_nvrtc::nvrtc::{Pushed, Session};
+use cubinder_nvrtc::nvrtc::{Copied, Session};
 use cubinder_nvrtc::toolkit::Overrides;
 use cubinder_source::diagnostic::{Diagnostic, Severity, Sink};
 use cubinder_source::source;
@@ -113,14 +113,9 @@ fn run_all(
     if !failures.is_empty() {
         return Err(failures);
     }
-    let unshared = session.unshared();
-    let count = |wanted: Pushed| results.iter().filter(|result| **result == wanted).count() as u64;
-    let missing = match direction {
-        // A look-up does not tell why it has no result.
-        Transfer::Fetch => count(Pushed::NotCompiled).saturating_sub(unshared.values().sum()),
-        Transfer::Push => count(Pushed::NotCompiled),
-    };
-    Ok(Transferred { complete: count(Pushed::Stored), missing, unshared, is_written: false })
+    let count = |wanted: Copied| results.iter().filter(|result| **result == wanted).count() as u64;
+    let (missing, unshared) = (count(Copied::Missing), session.unshared());
+    Ok(Transferred { complete: count(Copied::Complete), missing, unshared, is_written: false })
 }
 
 /// Threads wait for the network, so more than processors run.
@@ -130,15 +125,14 @@ pub(super) fn run(
     tasks: &[Task<'_>],
     direction: Transfer,
     progress: &ProgressBar,
-) -> Vec<Pushed> {
+) -> Vec<Copied> {
     const THREADS: usize = 32;
     progress.set_length(tasks.len() as u64);
     let transfer = |task: &Task<'_>| {
         let compile = task.compile(jobs)?;
         let result = match direction {
             Transfer::Push => session.push(&compile),
-            Transfer::Fetch if session.fetch(&compile) => Pushed::Stored,
-            Transfer::Fetch => Pushed::NotCompiled,
+            Transfer::Fetch => session.fetch(&compile),
         };
         progress.inc(1);
         Some(result)

@@ -165,7 +165,6 @@ fn action(pool: &WorkerPool, run: &GpuRun, files: &InputFiles) -> Result<(Action
         timeout: run.limit,
         queue: Some(run.limit),
         do_not_cache: true,
-        ..Command::default()
     };
     let tree = files.tree(&run.inputs, &run.folders)?;
     Ok((Action::new(&command, tree.root), tree))

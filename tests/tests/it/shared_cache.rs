@@ -238,3 +238,77 @@ fn a_local_cache_is_pushed_and_pulled() {
     assert_eq!(found.figures()[0], 0, "{}", found.said);
     assert!(found.library == compiled.library, "equal bytes");
 }
+
+const SCALE: &str = r#"schema = 1
+[plugin]
+name = "NAME"
+namespace = "mine"
+[[inputs]]
+name = "x"
+type = "f32"
+[[outputs]]
+name = "y"
+type = "f32"
+shape = "x.shape"
+VARIANTS
+[[launches]]
+source = "../kernels/NAME.cu"
+kernel = "KERNEL"
+grid = ["ceil_div(numel(y), 256)"]
+block = [256]
+[launches.args]
+x = "x"
+y = "y"
+count = "numel(y)"
+"#;
+
+/// Kernels of one folder: one reads headers that the toolkit computes the names of, two spell a header's path in two
+/// ways, one has a warning for each instance.
+#[test]
+fn workers_compile_different_kernels_together() {
+    let (Some(server), Some(machine)) = (Server::with_workers(), Machine::new("project")) else { return };
+    let write = |path: &str, text: &str| {
+        let path = machine.project.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let plugin = |name: &str, kernel: &str, variants: &str, text: &str| {
+        let manifest = SCALE.replace("NAME", name).replace("KERNEL", kernel).replace("VARIANTS", variants);
+        write(&format!("mixed/{name}.toml"), &manifest);
+        write(&format!("kernels/{name}.cu"), text);
+    };
+    let kernel = |name: &str, body: &str| {
+        format!("__global__ void {name}(const float* x, float* y, long long count) {{ {body} }}\n")
+    };
+    write("include/one.h", "#define ONE 1\n");
+    plugin(
+        "spelled",
+        "spelled",
+        "",
+        &format!("#include \"../include/one.h\"\n{}", kernel("spelled", "y[0] = x[0] + ONE;")),
+    );
+    plugin("angled", "angled", "", &format!("#include <one.h>\n{}", kernel("angled", "y[0] = x[0] - ONE;")));
+    let standard = kernel("standard", "y[0] = cuda::std::numeric_limits<float>::max();");
+    plugin("standard", "standard", "", &format!("#include <cuda/std/limits>\n{standard}"));
+    let variants = "[[variants]]\nid = 1\nconstants = { K = 1 }\nguard = \"numel(x) < 100\"\n[[variants]]\nid = 2\nconstants = { K = 2 }\n";
+    let warning = kernel("warned", "int never = K; y[0] = x[0];");
+    plugin("warned", "warned<K>", variants, &format!("template <int K>\n{warning}"));
+    let config = "[library]\nname = \"x\"\ntargets = [\"sm_89\", \"compute_80\"]\nmanifests = [\"mixed/*.toml\"]\ninclude = [\"include\"]\n";
+    write("cubinder.toml", config);
+    let here = machine.compile(&[]);
+    assert!(here.said.contains("never"), "{}", here.said);
+    machine.empty_cache();
+    let remote = ["--remote-executor", server.url.as_str(), "--remote-only"];
+    let executed = machine.compile(&remote);
+    assert_eq!(executed.figures()[0], 0);
+    assert!(executed.library == here.library && executed.said.contains("never"), "{}", executed.said);
+    // One text that does not compile does not hide the results of others.
+    machine.empty_cache();
+    write("kernels/angled.cu", "#error no\n");
+    let failed = machine.run(&["compile", remote[0], remote[1]]);
+    let said = String::from_utf8_lossy(&failed.stderr);
+    assert!(!failed.status.success() && said.contains("#error directive: no"), "{said}");
+    write("kernels/angled.cu", &format!("#include <one.h>\n{}", kernel("angled", "y[0] = x[0] - ONE;")));
+    let repaired = machine.compile(&[]);
+    assert!(repaired.library == here.library && repaired.figures()[0] <= 3, "{:?}", repaired.figures());
+}

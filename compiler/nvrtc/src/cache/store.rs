@@ -1,7 +1,8 @@
 //! Cache entries on disk: `<cache>/code/<2 hex digits>/<62 hex digits>`, with a magic, a digest of key and value, and
 //! the value. Writes are atomic. Damaged entries and other than regular files are misses and get replaced.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Display, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -37,19 +38,21 @@ pub struct Cache {
     /// First failure; `Some(None)` once reported.
     failure: Mutex<Option<Option<Diagnostic>>>,
     swept: Mutex<HashSet<PathBuf>>,
+    /// Keys that were marked as used, and whether they exist.
+    touched: Mutex<HashMap<Digest, bool>>,
 }
 
 impl Cache {
     /// Opens `<cache>/code`, created by the first write.
     #[must_use]
     pub fn open(cache: &Path) -> Cache {
-        Cache { root: Some(cache.join("code")), failure: Mutex::default(), swept: Mutex::default() }
+        Cache { root: Some(cache.join("code")), ..Cache::disabled() }
     }
 
     /// Returns a store that stores no entries.
     #[must_use]
     pub fn disabled() -> Cache {
-        Cache { root: None, failure: Mutex::default(), swept: Mutex::default() }
+        Cache { root: None, failure: Mutex::default(), swept: Mutex::default(), touched: Mutex::default() }
     }
 
     /// Returns whether the store keeps entries.
@@ -72,11 +75,7 @@ impl Cache {
         if facts.len() > MAX_VALUE + HEADER_BYTES as u64 {
             return None;
         }
-        let now = SystemTime::now();
-        if facts.modified().ok().and_then(|used| now.duration_since(used).ok()).is_some_and(|age| age > DAY) {
-            // The folder may be read-only.
-            let _ = entry.set_modified(now);
-        }
+        mark_used(&entry, &facts);
         let mut head = [0; HEADER_BYTES];
         entry.read_exact(&mut head).ok()?;
         let (magic, digest) = head.split_at(MAGIC.len());
@@ -86,6 +85,17 @@ impl Cache {
         let mut value = Vec::new();
         entry.take(MAX_VALUE + 1).read_to_end(&mut value).ok()?;
         (is_kept(&value) && digest == check(key, &value).0).then_some(value)
+    }
+
+    /// Returns whether an entry for `key` exists, perhaps a damaged one, and marks it as used, once.
+    #[must_use]
+    pub fn touch(&self, key: &Digest) -> bool {
+        let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        *touched.entry(*key).or_insert_with(|| {
+            let entry = self.path(key).and_then(|path| source::open_file(&path).ok());
+            let facts = entry.as_ref().and_then(|entry| entry.metadata().ok());
+            entry.zip(facts).map(|(entry, facts)| mark_used(&entry, &facts)).is_some()
+        })
     }
 
     /// Stores or replaces the value for `key`.
@@ -127,6 +137,14 @@ impl Cache {
         let name = key.to_string();
         let (shard, rest) = name.split_at_checked(2)?;
         Some(self.root.as_ref()?.join(shard).join(rest))
+    }
+}
+
+fn mark_used(entry: &File, facts: &Metadata) {
+    let now = SystemTime::now();
+    if facts.modified().ok().and_then(|used| now.duration_since(used).ok()).is_some_and(|age| age > DAY) {
+        // The folder may be read-only.
+        let _ = entry.set_modified(now);
     }
 }
 

@@ -79,15 +79,19 @@ impl Cache {
     fn entries(&self) -> Result<Vec<Entry>, (PathBuf, io::Error)> {
         let mut entries = Vec::new();
         for shard in self.root.iter().flat_map(|root| list(root)) {
-            for entry in list(&shard?.path()) {
+            let shard = shard?;
+            // Links may lead to other files.
+            if !is_hexadecimal(&shard, 2) || !shard.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            for entry in list(&shard.path()) {
                 let entry = entry?;
                 let failed = |error| (entry.path(), error);
                 let facts = match entry.metadata() {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     facts => facts.map_err(failed)?,
                 };
-                let is_draft = entry.file_name().as_encoded_bytes().starts_with(b".");
-                if facts.is_file() && !is_draft {
+                if facts.is_file() && is_hexadecimal(&entry, 62) {
                     let used = facts.modified().map_err(failed)?;
                     // POSIX counts blocks of 512 bytes.
                     entries.push(Entry { path: entry.path(), bytes: facts.blocks() * 512, used });
@@ -108,6 +112,12 @@ fn list(folder: &Path) -> Vec<Result<DirEntry, (PathBuf, io::Error)>> {
         }
         Err(error) => vec![Err(failed(error))],
     }
+}
+
+fn is_hexadecimal(entry: &DirEntry, length: usize) -> bool {
+    let name = entry.file_name();
+    let name = name.as_encoded_bytes();
+    name.len() == length && name.iter().all(u8::is_ascii_hexdigit)
 }
 
 fn usage(entries: &[Entry]) -> Usage {
@@ -161,7 +171,13 @@ mod tests {
         assert_eq!((removed.entries, left.entries), (2, 1));
         assert_eq!(kept(&cache, &keys), [false, false, false, true]);
         let none = Limits { bytes: Some(0), ..Limits::default() };
+        let foreign = ["notes.txt", "src/main.c", "ab/README"].map(|name| cache.folder().unwrap().join(name));
+        for path in &foreign {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
         assert_eq!(cache.prune(none, false).unwrap().1, Usage::default());
+        assert!(foreign.iter().all(|path| path.is_file()));
     }
 
     #[test]

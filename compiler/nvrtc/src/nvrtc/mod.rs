@@ -14,7 +14,7 @@ pub use cause::{Cause, Excess};
 pub use diagnose::{Author, CompileMessage, diagnostics, merge_targets};
 pub use errors::{MAKE_IT_DYNAMIC, PASS_LESS};
 pub use options::{Settings, has_line_information, include_folders};
-pub use session::{Batch, Compile, CompiledKernel, PreparedUnit, Pushed, Session, Statistics, contains_path};
+pub use session::{Batch, Compile, CompiledKernel, Copied, PreparedUnit, Session, Statistics, contains_path};
 
 use std::ffi::OsStr;
 use std::io;
@@ -212,7 +212,11 @@ fn failure(
     };
     let mut messages = diagnose::diagnose(&log, unit, library);
     if !messages.iter().any(|message| message.diagnostic.severity == Severity::Error) {
-        messages.push(CompileMessage::new(Failure { file: &unit.name, target, error, kernel }));
+        let message = CompileMessage::new(Failure { file: &unit.name, target, error, kernel });
+        // Such as memory that NVRTC cannot allocate.
+        let is_of_machine = matches!(error, CompileError::Failed { .. });
+        let cause = if is_of_machine { Cause::NoResult } else { message.cause.clone() };
+        messages.push(CompileMessage { cause, ..message });
     }
     if let Some(CompileMessage { diagnostic: last, .. }) = messages.last_mut() {
         last.notes.extend(log.rest.iter().map(|line| format!("NVRTC reports: {line}")));

@@ -15,7 +15,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use entry::{CodeEntry, Stored};
 use sharing::Sharing;
-pub use sharing::{Batch, Compile, Pushed, contains_path};
+pub use sharing::{Batch, Compile, Copied, contains_path};
 
 use super::errors::{
     Changed, EndlessInclude, NoCode, NoNvrtc, NotExecuted, UnreadableCode, UnreadableSignature,
@@ -229,6 +229,7 @@ impl Session {
         let readable = |entry: CodeEntry| entry.code(target, units.len()).ok().map(|code| (entry, code));
         let stored = self.take_accepted(&key).or_else(|| self.stored(first, &key, readable));
         let stored = stored.or_else(|| self.shared_code(units, target, &key));
+        let stored = stored.or_else(|| self.executed_code(units, target, &key));
         let cached = stored.is_some();
         let (entry, code) = match stored {
             Some(found) => found,
@@ -288,13 +289,25 @@ impl Session {
         target: Target,
     ) -> (Vec<Option<Signature>>, Vec<CompileMessage>) {
         let keys = self.signature_keys(units, target);
-        let stored = |(unit, key): (&&PreparedUnit, &Digest)| self.stored(unit, key, Some::<Signature>);
-        let mut found: Vec<Option<Signature>> = units.iter().zip(&keys).map(stored).collect();
+        let stored = |(unit, key): (&&PreparedUnit, &Digest)| {
+            self.take_signature(key).or_else(|| self.stored(unit, key, Some::<Signature>))
+        };
+        let all_stored = || units.iter().zip(&keys).map(stored).collect::<Vec<Option<Signature>>>();
+        let mut found = all_stored();
         if found.iter().all(Option::is_some) {
             return (found, Vec::new());
         }
         if let Some(all) = self.shared_signatures(units, &keys, target) {
             return (all.into_iter().map(Some).collect(), Vec::new());
+        }
+        if self.can_execute() {
+            self.execute_alone(Compile { units: units.to_vec(), target, is_signatures: true });
+            for (found, executed) in found.iter_mut().zip(all_stored()) {
+                *found = found.take().or(executed);
+            }
+            if found.iter().all(Option::is_some) {
+                return (found, Vec::new());
+            }
         }
         let missing: Vec<usize> = (0..units.len()).filter(|index| found[*index].is_none()).collect();
         let of_missing: Vec<&PreparedUnit> = missing.iter().map(|index| units[*index]).collect();
@@ -461,6 +474,10 @@ impl Session {
             return None;
         }
         let stored: Stored<T> = postcard::from_bytes(&self.cache.get(key)?).ok()?;
+        // Without the list, a result cannot be shared.
+        if !stored.read.is_none_or(|read| self.cache.touch(&read)) {
+            return None;
+        }
         let is_absent = |place: &OsString| self.files.is_absent(Path::new(place));
         stored.absent.iter().all(is_absent).then_some(stored)
     }

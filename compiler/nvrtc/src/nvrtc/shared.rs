@@ -202,28 +202,33 @@ impl CompileAction {
         Ok(CompileAction {
             inputs,
             folders,
-            arguments: arguments(number + 1),
+            arguments: vec![PROGRAM.to_owned(), EXECUTE.to_owned()],
             outputs: request.outputs().iter().map(|name| path(number, name)).collect(),
         })
     }
 
-    /// Adds the next compile; returns whether both can be in one folder.
-    pub(super) fn join(&mut self, next: &CompileAction, count: usize) -> bool {
-        let is_other = |(path, input)| self.inputs.get(path).is_some_and(|known| known != input);
-        if next.inputs.iter().any(is_other) {
-            return false;
-        }
-        self.inputs.extend(next.inputs.clone());
-        self.folders.extend(next.folders.clone());
-        self.outputs.extend(next.outputs.clone());
-        self.arguments = arguments(count);
-        true
+    /// Returns whether both can be in one folder.
+    pub(super) fn inputs_agree(&self, next: &CompileAction) -> bool {
+        next.inputs.iter().all(|(path, input)| match (self.inputs.get(path), input) {
+            // Two spellings of a path.
+            (Some(Input::File(_, Some(known))), Input::File(_, Some(digest))) => known == digest,
+            (known, input) => known.is_none_or(|known| known == input),
+        })
     }
-}
 
-/// Returns the program's path and arguments for a number of compiles.
-fn arguments(count: usize) -> Vec<String> {
-    vec![PROGRAM.to_owned(), EXECUTE.to_owned(), count.to_string()]
+    /// Adds the next compile.
+    pub(super) fn join(&mut self, next: CompileAction) {
+        self.inputs.extend(next.inputs);
+        self.folders.extend(next.folders);
+        self.outputs.extend(next.outputs);
+    }
+
+    /// Describes the execution of `count` compiles. It has another key than the results: its outputs are empty for a text
+    /// that does not compile.
+    pub(super) fn executing(mut self, count: usize) -> CompileAction {
+        self.arguments.push(count.to_string());
+        self
+    }
 }
 
 /// Removes the outputs of a compile, and returns them as those of the only one.
@@ -296,7 +301,7 @@ fn execute_one(root: &Path, compiler: &Compiler, number: usize) -> Result<(), St
     {
         Ok(compiled) => compiled,
         Err(errors) => {
-            check_text(errors)?;
+            check_text(&errors)?;
             let empty = request.outputs().iter().map(|name| (path(0, name), Vec::new()));
             return write_outputs(root, number, empty.collect());
         }
@@ -327,10 +332,10 @@ fn write_outputs(root: &Path, number: usize, outputs: Outputs) -> Result<(), Str
     Ok(())
 }
 
-/// Fails unless the text is the reason.
-fn check_text(errors: Vec<CompileMessage>) -> Result<(), String> {
+/// Fails unless the text is the reason: servers keep results, also empty ones.
+fn check_text(errors: &[CompileMessage]) -> Result<(), String> {
     let has_answer = errors.iter().all(|error| error.cause != Cause::NoResult);
-    if has_answer { Ok(()) } else { Err(render(&diagnostics(errors), Colour::Plain)) }
+    if has_answer { Ok(()) } else { Err(render(&diagnostics(errors.to_vec()), Colour::Plain)) }
 }
 
 /// Returns whether the outputs are of a text that does not compile.
@@ -347,7 +352,7 @@ mod tests {
     fn only_failures_of_the_machine_are_failures() {
         let result = |cause| {
             let diagnostic = Diagnostic::error("no");
-            check_text(vec![CompileMessage { cause, author: Author::Compiler, diagnostic }])
+            check_text(&[CompileMessage { cause, author: Author::Compiler, diagnostic }])
         };
         assert!(result(Cause::Other).is_ok() && result(Cause::NoResult).is_err());
         assert!(execute(Path::new("/no/such/folder"), Path::new("/bin/false"), 1).is_err());
@@ -355,17 +360,17 @@ mod tests {
 
     #[test]
     fn compiles_with_different_files_are_not_joined() {
-        let action = |path: &str, text: &str| CompileAction {
-            inputs: BTreeMap::from([(path.to_owned(), Input::Bytes(text.as_bytes().to_vec()))]),
+        let file = |path: &str, text: &str| Input::File(path.into(), Some(Digest::compute(text.as_bytes())));
+        let action = |input: Input| CompileAction {
+            inputs: BTreeMap::from([("a.h".to_owned(), input)]),
             folders: BTreeSet::new(),
-            arguments: arguments(1),
-            outputs: vec![path.to_owned()],
+            arguments: Vec::new(),
+            outputs: Vec::new(),
         };
-        let mut joined = action("a.h", "1");
-        assert!(joined.join(&action("a.h", "1"), 2) && joined.join(&action("b.h", "2"), 3));
-        let before = joined.clone();
-        assert!(!joined.join(&action("a.h", "2"), 4));
-        assert_eq!(joined, before);
-        assert_eq!((joined.inputs.len(), joined.arguments.last().unwrap().as_str()), (2, "3"));
+        let first = action(file("a.h", "1"));
+        assert!(first.inputs_agree(&action(file("kernels/../a.h", "1"))));
+        for other in [file("a.h", "2"), Input::Bytes(b"1".to_vec()), Input::Folder("a.h".into())] {
+            assert!(!first.inputs_agree(&action(other)));
+        }
     }
 }

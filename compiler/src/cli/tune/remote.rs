@@ -23,6 +23,12 @@ cubinder_source::diagnostics! {
         help: "name only one of them, or use `--dry-run` to compare them";
     }
 
+    struct OneFile { path: String }
+    error "`--output {path}` names one file for several workers" {
+        note: "a tuning file has the times of one GPU";
+        help: "use `--out-dir` instead, or measure on one of them at a time";
+    }
+
     struct InvalidPoints { pool: String, error: String }
     error "a worker of `{pool}` returned an invalid tuning file: {error}" {
         help: "report this as a bug of cubinder";
@@ -39,6 +45,9 @@ fn perform(arguments: &Arguments) -> Result<ExitCode, Vec<Diagnostic>> {
     let file = snapshot.relative(&arguments.file);
     let on = arguments.on.as_deref().map(|on| snapshot.relative(on));
     let workers = Workers::open(&arguments.remote, &file)?;
+    if let Some(path) = arguments.output.as_ref().filter(|_| workers.count() > 1) {
+        return Err(OneFile { path: path.display().to_string() }.into());
+    }
     let opened = Opened::open(&file, on.as_deref(), &arguments.which)?;
     let cases = selection::cases(&file, &opened)?;
     // Reports errors in cases before anything is sent.

@@ -108,6 +108,10 @@ impl Workers {
         Ok(Workers { fleet, pools, limit: Duration::from_secs(arguments.worker_timeout) })
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.pools.len()
+    }
+
     /// Runs the command on all pools at the same time. Returns results in the order of the names.
     pub(super) fn run(
         &self,
@@ -171,15 +175,20 @@ pub(super) fn plugin_arguments(
         }
     };
     let mut arguments = match cases {
-        Some(cases) => vec![snapshot.add(cases)?, "--on".to_owned(), subject],
-        None => vec![subject],
+        Some(cases) => vec![of_folder(snapshot.add(cases)?), format!("--on={subject}")],
+        None => vec![of_folder(subject)],
     };
     arguments.extend(["--plugin".to_owned(), opened.subject.plugin.full_name()]);
     if let Some((number, _)) = opened.subject.number {
         arguments.extend(["--node".to_owned(), number.to_string()]);
     }
-    arguments.extend(["--shown-as".to_owned(), opened.path.to_string_lossy().into_owned()]);
+    arguments.push(format!("--shown-as={}", opened.path.to_string_lossy()));
     Ok(arguments)
+}
+
+/// Returns a relative path that is no option.
+fn of_folder(path: String) -> String {
+    if path.starts_with('-') { format!("./{path}") } else { path }
 }
 
 fn bundle(opened: &Opened, is_measured: bool, nvrtc: Option<PathBuf>) -> Result<Vec<u8>, Vec<Diagnostic>> {

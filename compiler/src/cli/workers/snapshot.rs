@@ -7,6 +7,7 @@ use std::time::Duration;
 use cubinder_compiler::remote::gpu::GpuRun;
 use cubinder_nvrtc::nvrtc::shared::Input;
 use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::path::is_same_file;
 
 use crate::cli::output::current_folder;
 
@@ -14,6 +15,12 @@ cubinder_source::diagnostics! {
     struct AbsolutePath { path: String }
     error "workers cannot read `{path}`: the path is absolute" {
         help: "write a path relative to the file that names it";
+    }
+
+    struct TwoFiles { path: String }
+    error "cannot send `{path}` to workers: it and another input have one path there" {
+        note: "workers have no links: `a/../b` is `b`";
+        help: "write the path without `..` behind a link";
     }
 
     struct PathNotUtf8 { path: String }
@@ -56,8 +63,13 @@ impl Snapshot {
             return Err(AbsolutePath { path: path.display().to_string() }.into());
         }
         let place = self.place(path);
-        if path_exists(&self.here.join(path)) {
-            self.inputs.insert(place, Input::File(self.here.join(path), None));
+        let file = self.here.join(path);
+        if path_exists(&file) {
+            let same = |known: &Input| matches!(known, Input::File(known, _) if is_same_file(known, &file));
+            if self.inputs.get(&place).is_some_and(|known| !same(known)) {
+                return Err(TwoFiles { path: path.display().to_string() }.into());
+            }
+            self.inputs.insert(place, Input::File(file, None));
         }
         utf8(path).map(str::to_owned)
     }

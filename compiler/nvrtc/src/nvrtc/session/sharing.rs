@@ -3,7 +3,7 @@
 mod execution;
 mod paths;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -28,10 +28,13 @@ pub(super) struct Sharing {
     /// The project's folder.
     root: PathBuf,
     replacement: Replacement,
-    /// Keys that were looked up, and whether the cache had a result.
-    asked: Mutex<HashMap<Digest, bool>>,
+    /// Keys that were looked up or that have no action.
+    asked: Mutex<HashMap<Digest, Copied>>,
+    /// Keys that workers executed or tried to.
+    executed: Mutex<HashSet<Digest>>,
     /// Code that was accepted, until it is compiled: the local cache would have to check it again.
     accepted: Mutex<HashMap<Digest, (CodeEntry, Code)>>,
+    accepted_signatures: Mutex<HashMap<Digest, Signature>>,
     /// Numbers of compiles that are not shared, by reason.
     unshared: Mutex<BTreeMap<&'static str, u64>>,
     /// Number of compiles on this machine that may start.
@@ -39,15 +42,15 @@ pub(super) struct Sharing {
     released: Condvar,
 }
 
-/// What became of a result that was to be copied to the shared cache.
+/// The outcome of a copy between the local cache and the shared one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pushed {
-    /// The cache was asked to store it.
-    Stored,
-    /// The local cache lacks it.
-    NotCompiled,
+pub enum Copied {
+    /// The other cache has the result, or was asked to store it.
+    Complete,
+    /// The source lacks it.
+    Missing,
     /// It is not shared ([`Session::unshared`]), or the cache stores nothing.
-    NotShared,
+    Unshared,
 }
 
 /// A compile on this machine, beside threads that wait for workers.
@@ -83,21 +86,24 @@ const OLD_NVRTC: &str = "this NVRTC is not reproducible";
 const UNREADABLE: &str = "an input cannot be read or has changed";
 
 impl Sharing {
-    fn reject(&self, entry: &dyn SharedEntry, reason: &Unusable) {
+    fn reject(&self, entry: &dyn SharedEntry, key: &Digest, reason: &Unusable) {
         match reason {
-            Unusable::OtherPaths => *lock(&self.unshared).entry(MACHINE_PATH).or_default() += 1,
+            Unusable::OtherPaths => {
+                lock(&self.asked).remove(key);
+                self.count_unshared(key, MACHINE_PATH);
+            }
             Unusable::Invalid(reason) => entry.reject(reason),
         }
     }
 
     /// Remembers that the local cache has the key's entry from the shared one.
     fn mark_fetched(&self, key: Digest) {
-        lock(&self.asked).insert(key, true);
+        lock(&self.asked).insert(key, Copied::Complete);
     }
 
     /// Counts a compile without an action once.
     fn count_unshared(&self, key: &Digest, reason: &'static str) {
-        if lock(&self.asked).insert(*key, false).is_none() {
+        if lock(&self.asked).insert(*key, Copied::Unshared) != Some(Copied::Unshared) {
             *lock(&self.unshared).entry(reason).or_default() += 1;
         }
     }
@@ -113,7 +119,9 @@ impl Session {
             root,
             replacement,
             asked: Mutex::default(),
+            executed: Mutex::default(),
             accepted: Mutex::default(),
+            accepted_signatures: Mutex::default(),
             unshared: Mutex::default(),
             free: Mutex::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
             released: Condvar::new(),
@@ -152,26 +160,28 @@ impl Session {
         counts.unwrap_or_default()
     }
 
-    /// Returns whether look-ups before the compiles would save time.
+    /// Returns whether results are shared.
     #[must_use]
-    pub fn can_fetch(&self) -> bool {
-        self.sharing.is_some() && self.cache.is_enabled()
+    pub fn is_sharing(&self) -> bool {
+        self.sharing.is_some()
     }
 
-    /// Copies a result from the shared cache to the local one; returns whether that has it.
-    pub fn fetch(&self, compile: &Compile<'_>) -> bool {
+    /// Copies a result from the shared cache to the local one, unless that has it.
+    pub fn fetch(&self, compile: &Compile<'_>) -> Copied {
         let Compile { units, target, is_signatures } = compile;
-        if self.is_known(compile) {
-            return true;
-        }
-        match is_signatures {
-            true => self.shared_signatures(units, &self.signature_keys(units, *target), *target).is_some(),
-            false => {
-                let key = self.compile_key(compile);
-                let found = self.shared_code(units, *target, &key);
-                found.map(|code| self.keep_accepted(&key, code)).is_some()
-            }
-        }
+        let key = self.compile_key(compile);
+        let is_found = self.is_known(compile)
+            || match is_signatures {
+                true => {
+                    self.shared_signatures(units, &self.signature_keys(units, *target), *target).is_some()
+                }
+                false => {
+                    let found = self.shared_code(units, *target, &key);
+                    found.map(|code| self.keep_accepted(&key, code)).is_some()
+                }
+            };
+        let outcome = || lock(&self.sharing.as_ref()?.asked).get(&key).copied();
+        if is_found { Copied::Complete } else { outcome().unwrap_or(Copied::Missing) }
     }
 
     fn keep_accepted(&self, key: &Digest, code: (CodeEntry, Code)) {
@@ -186,21 +196,31 @@ impl Session {
         lock(&self.sharing.as_ref()?.accepted).remove(key)
     }
 
-    /// Copies a result from the local cache to the shared one.
-    pub fn push(&self, compile: &Compile<'_>) -> Pushed {
-        let pushed =
-            if compile.is_signatures { self.push_signatures(compile) } else { self.push_code(compile) };
-        pushed.unwrap_or(Pushed::NotCompiled)
+    fn keep_signature(&self, key: &Digest, signature: &Signature) {
+        if let Some(sharing) = &self.sharing {
+            lock(&sharing.accepted_signatures).insert(*key, signature.clone());
+        }
     }
 
-    fn push_code(&self, compile: &Compile<'_>) -> Option<Pushed> {
+    pub(super) fn take_signature(&self, key: &Digest) -> Option<Signature> {
+        lock(&self.sharing.as_ref()?.accepted_signatures).remove(key)
+    }
+
+    /// Copies a result from the local cache to the shared one.
+    pub fn push(&self, compile: &Compile<'_>) -> Copied {
+        let pushed =
+            if compile.is_signatures { self.push_signatures(compile) } else { self.push_code(compile) };
+        pushed.unwrap_or(Copied::Missing)
+    }
+
+    fn push_code(&self, compile: &Compile<'_>) -> Option<Copied> {
         let Compile { units, target, .. } = compile;
         let entry = self.load::<CodeEntry>(units.first()?, &self.compile_key(compile))?;
         let (output, read) = (entry.value.output(*target)?, self.load_read(entry.read)?);
         Some(self.share_code(units, *target, &output, &read, entry.value.nvrtc))
     }
 
-    fn push_signatures(&self, compile: &Compile<'_>) -> Option<Pushed> {
+    fn push_signatures(&self, compile: &Compile<'_>) -> Option<Copied> {
         let Compile { units, target, .. } = compile;
         let keys = self.signature_keys(units, *target);
         let entries = units.iter().zip(&keys).map(|(unit, key)| self.load::<Signature>(unit, key));
@@ -211,11 +231,18 @@ impl Session {
         Some(self.share_signatures(units, *target, signatures, &read))
     }
 
+    /// Returns whether the local cache has a usable entry.
     fn is_known(&self, compile: &Compile<'_>) -> bool {
         let Compile { units, target, is_signatures } = compile;
         match is_signatures {
-            true => self.signature_keys(units, *target).iter().all(|key| self.cache.contains(key)),
-            false => self.cache.contains(&self.compile_key(compile)),
+            true => {
+                let keys = self.signature_keys(units, *target);
+                units.iter().zip(&keys).all(|(unit, key)| self.load::<Signature>(unit, key).is_some())
+            }
+            false => {
+                let entry = |unit: &&PreparedUnit| self.load::<CodeEntry>(unit, &self.compile_key(compile));
+                units.first().and_then(entry).is_some()
+            }
         }
     }
 
@@ -267,12 +294,17 @@ impl Session {
             }
         };
         let found = entry.get().and_then(|outputs| {
-            let reject = |reason| sharing.reject(entry.as_ref(), &reason);
+            let reject = |reason| sharing.reject(entry.as_ref(), key, &reason);
             read(outputs, &folders).map_err(reject).ok()
         });
-        lock(&sharing.asked).insert(*key, found.is_some());
-        if found.is_some() {
-            self.count(|statistics| statistics.shared_hits += count);
+        match found {
+            Some(_) => {
+                sharing.mark_fetched(*key);
+                self.count(|statistics| statistics.shared_hits += count);
+            }
+            None => {
+                lock(&sharing.asked).entry(*key).or_insert(Copied::Missing);
+            }
         }
         found
     }
@@ -319,6 +351,7 @@ impl Session {
         }
         for ((unit, key), signature) in units.iter().zip(keys).zip(&signatures) {
             self.accept(unit, key, signature, included.as_deref(), folders)?;
+            self.keep_signature(key, signature);
             self.sharing.iter().for_each(|sharing| sharing.mark_fetched(*key));
         }
         Ok(signatures)
@@ -326,7 +359,7 @@ impl Session {
 
     /// Returns whether the local cache has the key's entry from the shared one.
     pub(super) fn is_fetched(&self, key: &Digest) -> bool {
-        self.sharing.as_ref().is_some_and(|sharing| lock(&sharing.asked).get(key) == Some(&true))
+        self.sharing.as_ref().is_some_and(|sharing| lock(&sharing.asked).get(key) == Some(&Copied::Complete))
     }
 
     /// Stores a result of the shared cache in the local one, unless a file of this machine would take precedence over
@@ -377,7 +410,7 @@ impl Session {
         output: &Output,
         read: &ReadFiles,
         nvrtc: (i32, i32),
-    ) -> Pushed {
+    ) -> Copied {
         self.share("code", units, Purpose::Code(target), |folders| {
             if doubts(nvrtc).is_some() {
                 return Err(OLD_NVRTC);
@@ -400,7 +433,7 @@ impl Session {
         target: Target,
         signatures: Vec<Signature>,
         read: &ReadFiles,
-    ) -> Pushed {
+    ) -> Copied {
         self.share("signature", units, Purpose::Signature(target.arch), |folders| {
             let included = included(folders, read)?;
             signature_outputs(&SignatureResult { signatures, included }).ok_or(UNREADABLE)
@@ -413,25 +446,25 @@ impl Session {
         units: &[&PreparedUnit],
         purpose: Purpose,
         outputs: impl FnOnce(&[Folder]) -> Result<Outputs, &'static str>,
-    ) -> Pushed {
+    ) -> Copied {
         let Some(sharing) = self.sharing.as_ref().filter(|sharing| sharing.cache.stores()) else {
-            return Pushed::NotShared;
+            return Copied::Unshared;
         };
         let (entry, folders) = match self.shared_entry(sharing, units, purpose) {
             Ok(found) => found,
             Err(reason) => {
                 sharing.count_unshared(&self.key(kind, units, purpose), reason);
-                return Pushed::NotShared;
+                return Copied::Unshared;
             }
         };
         match outputs(&folders) {
             Ok(outputs) => {
                 entry.put(&outputs);
-                Pushed::Stored
+                Copied::Complete
             }
             Err(reason) => {
                 *lock(&sharing.unshared).entry(reason).or_default() += 1;
-                Pushed::NotShared
+                Copied::Unshared
             }
         }
     }

@@ -26,7 +26,7 @@ pub struct Batch<'u> {
 impl Batch<'_> {
     /// Returns the number of compiles.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.compiles.len()
     }
 }
@@ -42,28 +42,29 @@ impl Compile<'_> {
 }
 
 impl Session {
-    /// Returns whether workers compile, and the local cache keeps their results.
+    /// Returns whether workers compile.
     #[must_use]
     pub fn can_execute(&self) -> bool {
-        self.can_fetch() && self.sharing.as_ref().is_some_and(|sharing| sharing.cache.executes())
+        self.sharing.as_ref().is_some_and(|sharing| sharing.cache.executes())
     }
 
-    /// Groups the compiles without results in the local cache, the longest first. Depends on these compiles alone: machines
-    /// share results of equal batches.
+    /// Groups the compiles without results here, the longest first. Machines without results have equal batches, which
+    /// servers execute once.
     #[must_use]
     pub fn batches<'u>(&self, compiles: Vec<Compile<'u>>) -> Vec<Batch<'u>> {
         /// Starting an action took 110 to 500 ms in BuildBox.
         const LONG: u64 = 3000;
         let mut batches: Vec<Batch<'u>> = Vec::new();
-        let mut open: HashMap<(Arc<Settings>, PathBuf), usize> = HashMap::new();
+        let mut open: HashMap<(Arc<Settings>, PathBuf, bool), usize> = HashMap::new();
         for compile in compiles {
             let Some(first) = compile.units.first() else { continue };
             if self.is_known(&compile) {
                 continue;
             }
             let milliseconds = self.estimate(&compile);
-            let place = (Arc::clone(&first.settings), first.unit.folder.clone());
-            let index = *open.entry(place.clone()).or_insert(batches.len());
+            let trusts_toolkit = first.dependencies.trusts_toolkit;
+            let group = (Arc::clone(&first.settings), first.unit.folder.clone(), trusts_toolkit);
+            let index = *open.entry(group.clone()).or_insert(batches.len());
             match batches.get_mut(index) {
                 Some(batch) => {
                     batch.milliseconds += milliseconds;
@@ -72,7 +73,7 @@ impl Session {
                 None => batches.push(Batch { compiles: vec![compile], milliseconds }),
             }
             if batches.get(index).is_some_and(|batch| batch.milliseconds >= LONG) {
-                open.remove(&place);
+                open.remove(&group);
             }
         }
         batches.sort_by_key(|batch| Reverse(batch.milliseconds));
@@ -91,67 +92,102 @@ impl Session {
         40 + (text / TEXT) as u64 + 5 * compile.units.len() as u64
     }
 
-    /// Lets a worker execute a batch, and stores the results in the local cache, and in the shared one if it accepts them.
+    /// Lets a worker execute a batch, and keeps the results. If that fails, each compile is executed alone: one may be the
+    /// reason.
     pub fn execute(&self, batch: &Batch<'_>) {
-        let Some(sharing) = &self.sharing else { return };
-        let mut joined: Option<CompileAction> = None;
-        let mut members = Vec::new();
-        for compile in &batch.compiles {
-            let Compile { units, .. } = compile;
-            let (action, folders) = match self.action(&sharing.root, units, compile.purpose(), members.len())
-            {
-                Ok(found) => found,
-                Err(reason) => {
-                    sharing.count_unshared(&self.compile_key(compile), reason);
-                    continue;
+        let mut waiting = batch.compiles.iter().collect::<Vec<_>>();
+        while !waiting.is_empty() {
+            let (is_executed, left) = self.execute_joined(&waiting);
+            if !is_executed && waiting.len() - left.len() > 1 {
+                waiting.iter().for_each(|compile| drop(self.execute_joined(&[compile])));
+                return;
+            }
+            waiting = left;
+        }
+    }
+
+    /// Executes the compiles that can be in one folder. Returns whether a worker executed them, and the other compiles.
+    fn execute_joined<'c, 'u>(&self, compiles: &[&'c Compile<'u>]) -> (bool, Vec<&'c Compile<'u>>) {
+        let (mut joined, mut members, mut left) = (None::<CompileAction>, Vec::new(), Vec::new());
+        let Some(sharing) = &self.sharing else { return (false, left) };
+        for &compile in compiles {
+            let (units, key) = (&compile.units, self.compile_key(compile));
+            lock(&sharing.executed).insert(key);
+            match (self.action(&sharing.root, units, compile.purpose(), members.len()), &mut joined) {
+                (Err(reason), _) => sharing.count_unshared(&key, reason),
+                (Ok((action, _)), Some(joined)) if !joined.inputs_agree(&action) => left.push(compile),
+                (Ok((action, folders)), joined) => {
+                    match joined {
+                        Some(joined) => joined.join(action),
+                        None => *joined = Some(action),
+                    }
+                    members.push((compile, key, folders));
                 }
-            };
-            let is_joined = match &mut joined {
-                None => true,
-                Some(joined) => joined.join(&action, members.len() + 1),
-            };
-            // Otherwise, it is compiled here.
-            if is_joined {
-                joined.get_or_insert(action);
-                members.push((compile, folders));
             }
         }
-        // An input that cannot be sent was reported.
-        let Some(entry) = joined.and_then(|action| sharing.cache.entry(action).ok()) else { return };
-        let Some(mut outputs) = entry.execute() else { return };
-        for (number, (compile, folders)) in members.into_iter().enumerate() {
+        let Some(action) = joined else { return (true, left) };
+        let Ok(entry) = sharing.cache.entry(action.executing(members.len())) else {
+            members.iter().for_each(|(_, key, _)| sharing.count_unshared(key, UNREADABLE));
+            return (true, left);
+        };
+        let Some(mut outputs) = entry.execute() else { return (false, left) };
+        for (number, (compile, key, folders)) in members.into_iter().enumerate() {
             let own = shared::take_outputs(&mut outputs, number);
-            // A compile here has the messages.
+            // The compile here reports the errors.
             if shared::is_not_compiled(&own) {
                 continue;
             }
-            if let Err(reason) = self.accept_executed(compile, own, &folders) {
-                sharing.reject(entry.as_ref(), &reason);
+            if let Err(reason) = self.accept_executed(compile, key, own, &folders) {
+                sharing.reject(entry.as_ref(), &key, &reason);
             }
+        }
+        (true, left)
+    }
+
+    /// Returns the code of a worker for a program that is in no batch.
+    pub(in super::super) fn executed_code(
+        &self,
+        units: &[&PreparedUnit],
+        target: Target,
+        key: &Digest,
+    ) -> Option<(CodeEntry, Code)> {
+        self.execute_alone(Compile { units: units.to_vec(), target, is_signatures: false });
+        self.take_accepted(key)
+    }
+
+    /// Lets a worker execute a compile that is in no batch.
+    pub(in super::super) fn execute_alone(&self, compile: Compile<'_>) {
+        let is_new = |sharing: &Sharing| !lock(&sharing.executed).contains(&self.compile_key(&compile));
+        if self.can_execute() && self.sharing.as_ref().is_some_and(is_new) {
+            self.execute(&Batch { compiles: vec![compile], milliseconds: 0 });
         }
     }
 
     fn accept_executed(
         &self,
         compile: &Compile<'_>,
+        key: Digest,
         outputs: Outputs,
         folders: &[Folder],
     ) -> Result<(), Unusable> {
         let Compile { units, target, is_signatures } = compile;
-        let key = self.compile_key(compile);
-        let count = match is_signatures {
+        let (count, is_shared) = match is_signatures {
             true => {
                 let keys = self.signature_keys(units, *target);
-                self.accept_signatures(units, &keys, &outputs, folders)?.len() as u64
+                (self.accept_signatures(units, &keys, &outputs, folders)?.len() as u64, true)
             }
             false => {
-                self.keep_accepted(&key, self.accept_code(units, *target, &key, outputs.clone(), folders)?);
-                1
+                let code = self.accept_code(units, *target, &key, outputs.clone(), folders)?;
+                let is_shared = doubts(code.0.nvrtc).is_none();
+                self.keep_accepted(&key, code);
+                (1, is_shared)
             }
         };
         self.sharing.iter().for_each(|sharing| sharing.mark_fetched(key));
         self.count(|statistics| statistics.executed += count);
-        let _pushed = self.share(compile.kind(), units, compile.purpose(), |_| Ok(outputs));
+        if is_shared {
+            let _stored = self.share(compile.kind(), units, compile.purpose(), |_| Ok(outputs));
+        }
         Ok(())
     }
 }

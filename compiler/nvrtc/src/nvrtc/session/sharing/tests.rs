@@ -20,7 +20,8 @@ struct MemoryEntry<'c>(&'c Memory, String);
 
 impl SharedCache for Memory {
     fn entry<'c>(&'c self, action: CompileAction) -> Result<Box<dyn SharedEntry + 'c>, String> {
-        let mut key = format!("{:?} {:?}", action.arguments, action.outputs);
+        // A batch of one has one more argument.
+        let mut key = format!("{:?} {:?}", action.arguments[1], action.outputs);
         write!(key, "{:?}", action.folders).unwrap();
         for (path, input) in &action.inputs {
             let contents = match input {
@@ -175,9 +176,10 @@ fn workers_compile_what_the_cache_lacks() {
     let target: Target = "sm_89".parse().unwrap();
     assert!(session.can_execute());
     for compile in [of_code(&prepared, target), of_signatures(&prepared, target)] {
-        assert!(!session.fetch(&compile));
+        assert_eq!(session.fetch(&compile), Copied::Missing);
         session.batches(vec![compile.clone()]).iter().for_each(|batch| session.execute(batch));
-        assert!(session.fetch(&compile) && session.batches(vec![compile]).is_empty());
+        assert_eq!(session.fetch(&compile), Copied::Complete);
+        assert!(session.batches(vec![compile]).is_empty());
     }
     assert_eq!(session.compile(&prepared, target).unwrap().object, expected);
     assert!(session.signature(&prepared, target).is_ok());
@@ -239,8 +241,8 @@ fn results_of_the_local_cache_are_pushed() {
         let target = target.parse().unwrap();
         (session.push(&of_code(&prepared, target)), session.push(&of_signatures(&prepared, target)))
     };
-    assert_eq!(push("sm_90"), (Pushed::NotCompiled, Pushed::NotCompiled));
-    assert_eq!(push("sm_89"), (Pushed::Stored, Pushed::Stored));
+    assert_eq!(push("sm_90"), (Copied::Missing, Copied::Missing));
+    assert_eq!(push("sm_89"), (Copied::Complete, Copied::Complete));
     assert_eq!(Machine::new(&toolkit, &shared).build(TEXT, "sm_89"), (code, [0, 0, 2]));
     assert!(shared.rejected.lock().unwrap().is_empty());
 }
@@ -258,7 +260,7 @@ fn long_compiles_are_not_batched() {
         let units: Vec<PreparedUnit> =
             (0..count).map(|number| session.prepare(unit(&root, &text(number), "k", &[]))).collect();
         let compiles = units.iter().map(|unit| of_code(unit, "sm_89".parse().unwrap())).collect();
-        session.batches(compiles).iter().map(Batch::len).collect::<Vec<usize>>()
+        session.batches(compiles).iter().map(Batch::count).collect::<Vec<usize>>()
     };
     assert_eq!(sizes(150, 0), [67, 67, 16]);
     assert_eq!(sizes(4, 6_000_000), [2, 2]);

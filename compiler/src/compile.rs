@@ -40,6 +40,7 @@ use crate::pack::pack;
 use crate::project::Project;
 use inputs::Inputs;
 use jobs::CompileJobs;
+pub use results_file::is_results_file;
 pub use transfer::{Peer, Transfer, Transferred, transfer};
 use write::Libraries;
 pub(crate) use write::draft_library;

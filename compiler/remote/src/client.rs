@@ -1,9 +1,11 @@
 //! Calls about capabilities and action results.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
+use tokio::time::timeout;
 use tonic::Code;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
@@ -102,6 +104,16 @@ impl Client {
     /// Returns the connection of the execution with this number.
     pub(crate) fn executions(&self, number: usize) -> ExecutionClient<Service> {
         self.executions[number / EXECUTIONS % CONNECTIONS].clone()
+    }
+
+    /// Fails if the server does not answer within `limit`.
+    pub(crate) async fn check_alive(&self, limit: Duration) -> Result<(), Failure> {
+        const CALL: &str = "GetCapabilities";
+        let request = reapi::GetCapabilitiesRequest { instance_name: self.instance.clone() };
+        match timeout(limit, self.queries.clone().get_capabilities(request)).await {
+            Ok(answer) => answer.map(|_| ()).map_err(|status| Failure::of_call(CALL, &status)),
+            Err(_) => Err(Failure::Permanent(Error::Timeout { call: CALL, limit })),
+        }
     }
 
     /// Returns the server's capabilities.

@@ -77,7 +77,7 @@ pub enum Error {
 }
 
 /// Maximum number of characters of a server's message.
-const MAX_MESSAGE: usize = 200;
+const MAX_MESSAGE: usize = 500;
 
 impl Error {
     pub(crate) fn of_call(call: &'static str, status: &Status) -> Error {

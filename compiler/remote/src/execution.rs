@@ -92,15 +92,28 @@ impl Client {
                 return self.response(update);
             }
             next = match execution.queue.filter(|_| running.is_queued()) {
-                None => stream.message().await,
-                Some((end, limit)) => {
-                    let late = |_| Failure::Permanent(Error::NoWorker { limit });
-                    timeout_at(end, stream.message()).await.map_err(late)?
+                None => self.next(&mut stream, limit).await?,
+                Some((end, queue)) => {
+                    let late = |_| Failure::Permanent(Error::NoWorker { limit: queue });
+                    timeout_at(end, self.next(&mut stream, limit)).await.map_err(late)??
                 }
-            }
-            .map_err(failure)?;
+            };
         }
         Err(Failure::Transient(Error::Invalid("a stream ends early".to_owned()), None))
+    }
+
+    /// Returns the next update. While the stream is silent, the server must answer other calls within `limit`.
+    async fn next(
+        &self,
+        stream: &mut Streaming<Operation>,
+        limit: Duration,
+    ) -> Result<Option<Operation>, Failure> {
+        loop {
+            match timeout(limit, stream.message()).await {
+                Ok(update) => return update.map_err(|status| self.failure(&status)),
+                Err(_) => self.check_alive(limit).await?,
+            }
+        }
     }
 
     async fn start(&self, execution: Execution<'_>, number: usize) -> Result<Streaming<Operation>, Status> {

@@ -204,3 +204,17 @@ fn a_run_that_is_not_cached_leaves_the_queue_at_its_limit() {
     assert_eq!(run(1, Some(limit * 100)), (Ok(Some(outputs_with(10_000))), 0));
     assert_eq!(run(0, Some(limit)), (Err(Error::NoWorker { limit }), 1));
 }
+
+#[test]
+fn a_silent_server_must_answer_other_calls() {
+    const LONG: &[Duration] = &[Duration::from_secs(5)];
+    let server = executing(Options { times: LONG, ..Options::default() });
+    let remote = Remote::new(settings(&server.authority));
+    assert!(remote.execute(&action(), &messages()).is_some(), "it works for longer than a call may take");
+    server.state().faults.hanging = Some("GetCapabilities");
+    let start = std::time::Instant::now();
+    assert_eq!(remote.execute(&action(), &messages()), None);
+    assert!(start.elapsed() < LONG[0], "{:?}", start.elapsed());
+    let (error, is_off) = remote.take_failure().unwrap();
+    assert!(is_off && matches!(error, Error::Timeout { call: "GetCapabilities", .. }), "{error}");
+}

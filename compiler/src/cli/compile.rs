@@ -66,16 +66,16 @@ pub(super) struct Arguments {
     #[arg(long)]
     no_cache: bool,
     /// Shared cache, a server of the Remote Execution API: grpcs://host:port, or grpc:// without encryption [default: CUBINDER_REMOTE_CACHE, else `[remote]` of cubinder.toml]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with = "no_cache")]
     remote_cache: Option<String>,
     /// Server whose workers compile what no cache has, with --jobs compiles at a time [default: `executor` of cubinder.toml]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with = "no_cache")]
     remote_executor: Option<String>,
     /// Fail, instead of compiling here, if neither caches nor workers return a result
     #[arg(long, conflicts_with = "no_cache")]
     remote_only: bool,
     /// Also store results in the shared cache, as `mode = "read-write"` in cubinder.toml
-    #[arg(long)]
+    #[arg(long, conflicts_with = "no_cache")]
     remote_upload: bool,
     /// Number of parallel compiles [default: one per processor]
     #[arg(long, short, value_name = "N", value_parser = jobs)]
@@ -152,11 +152,15 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         ..arguments.project.options(&overrides)?
     };
     let project = project_arguments::open(options)?;
-    if arguments.remote_only && project.remote()?.is_none() {
-        let error = Diagnostic::error("`--remote-only` needs a server");
-        return Err(error
-            .help("specify `--remote-executor URL`, or add `[remote]` to `cubinder.toml`")
-            .into());
+    let needs_server =
+        [("--remote-only", arguments.remote_only), ("--remote-upload", arguments.remote_upload)];
+    if let Some((option, _)) = needs_server.iter().find(|(_, is_given)| *is_given)
+        && project.remote()?.is_none()
+    {
+        let error = Diagnostic::error(format!("`{option}` needs a server"));
+        let help =
+            "specify `--remote-cache URL` or `--remote-executor URL`, or add `[remote]` to `cubinder.toml`";
+        return Err(error.help(help).into());
     }
     // A library of selected manifests must not replace the project's.
     let is_of_project = arguments.project.config.is_some() || arguments.project.manifests.is_empty();
@@ -298,7 +302,10 @@ fn summary(outcome: &CompiledLibraries, elapsed: Duration) -> String {
 /// Lists what workers executed, and why compiles are not in the shared cache.
 fn sharing(compiled: &CompiledBundle) -> String {
     let Activity { by_worker, cached, .. } = &compiled.workers;
-    let workers = by_worker.iter().map(|(name, count)| (format!("worker `{name}`"), *count));
+    let workers = by_worker.iter().map(|(name, count)| match name.as_str() {
+        "" => ("unnamed worker".to_owned(), *count),
+        name => (format!("worker `{name}`"), *count),
+    });
     let executed = workers.chain((*cached > 0).then(|| ("the executor's cache".to_owned(), *cached)));
     let executed = executed.map(|(name, count)| format!("{name}: {}\n", counted(count, "action")));
     let unshared = compiled.unshared.iter().map(|(reason, count)| {

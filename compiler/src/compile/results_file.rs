@@ -44,7 +44,8 @@ impl ResultsFile {
     pub(super) fn open(path: &Path) -> Result<ResultsFile, Diagnostic> {
         let failed = |reason: String| NoResultsFile { path: path.display(), reason };
         let file = source::open_file(path).map_err(|error| failed(error.to_string()))?;
-        let archive = ZipArchive::new(BufReader::new(file)).map_err(|error| failed(error.to_string()))?;
+        let archive = ZipArchive::new(BufReader::new(file));
+        let archive = archive.map_err(|_| failed("it is not a zip archive, or is incomplete".to_owned()))?;
         Ok(ResultsFile { read: Some(Mutex::new(archive)), ..ResultsFile::new(path) })
     }
 
@@ -110,6 +111,12 @@ impl ResultsFile {
             |error: ZipError| NotWritten { path: self.path.display(), reason: error.to_string() }.into();
         write().map_err(failed)
     }
+}
+
+/// Returns whether a file is one of results.
+#[must_use]
+pub fn is_results_file(path: &Path) -> bool {
+    ResultsFile::open(path).is_ok()
 }
 
 fn folder(action: Digest) -> String {

@@ -41,8 +41,10 @@ pub enum Transfer {
 /// Numbers of results after a transfer: code of programs, and signatures of kernels of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Transferred {
-    /// Results that the destination has.
+    /// Results that were copied.
     pub complete: u64,
+    /// Results that the local cache had before a fetch.
+    pub present: u64,
     /// Results that the source lacks.
     pub missing: u64,
     /// Results that are not shared, by reason.
@@ -115,7 +117,13 @@ fn run_all(
     }
     let count = |wanted: Copied| results.iter().filter(|result| **result == wanted).count() as u64;
     let (missing, unshared) = (count(Copied::Missing), session.unshared());
-    Ok(Transferred { complete: count(Copied::Complete), missing, unshared, is_written: false })
+    Ok(Transferred {
+        complete: count(Copied::Complete),
+        present: count(Copied::Present),
+        missing,
+        unshared,
+        is_written: false,
+    })
 }
 
 /// Threads wait for the network, so more than processors run.
@@ -128,6 +136,7 @@ pub(super) fn run(
 ) -> Vec<Copied> {
     const THREADS: usize = 32;
     progress.set_length(tasks.len() as u64);
+    progress.set_message("copying results");
     let transfer = |task: &Task<'_>| {
         let compile = task.compile(jobs)?;
         let result = match direction {

@@ -181,6 +181,7 @@ fn workers_return_the_code_that_this_machine_compiles() {
     let failed = machine.run(&[&["compile"], &remote[..]].concat());
     let said = String::from_utf8_lossy(&failed.stderr);
     assert!(!failed.status.success() && said.contains("no server returned a result"), "{said}");
+    assert!(said.contains("#error directive: no"), "{said}");
     let failed = machine.run(&["compile", remote[0], remote[1]]);
     let said = String::from_utf8_lossy(&failed.stderr);
     assert!(!failed.status.success() && said.contains("#error directive: no"), "{said}");
@@ -200,6 +201,10 @@ fn results_are_copied_to_a_machine_without_a_network() {
     assert!(succeeded && exported.contains(r#""unshared":0"#), "{exported}");
     let bytes = std::fs::read(file).unwrap();
     assert_eq!(second.cache(&["import", file]), (true, exported.clone()));
+    let (succeeded, said) = second.cache(&["import", file]);
+    assert!(succeeded && said.contains(r#""copied":0"#), "{said}");
+    let (succeeded, said) = first.cache(&["export", "cubinder.toml"]);
+    assert!(!succeeded && said.contains("is not a file of results"), "{said}");
     let found = second.compile(&[]);
     assert_eq!(found.figures()[0], 0, "{}", found.said);
     assert!(found.library == compiled.library, "equal bytes");

@@ -98,6 +98,11 @@ impl Cache {
         })
     }
 
+    /// Removes the entry for `key`, if that is possible.
+    pub fn remove(&self, key: &Digest) {
+        let _ = self.path(key).map(std::fs::remove_file);
+    }
+
     /// Stores or replaces the value for `key`.
     pub fn put(&self, key: &Digest, value: &[u8]) {
         let Some(place) = self.path(key).filter(|_| is_kept(value)) else { return };

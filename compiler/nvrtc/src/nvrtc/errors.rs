@@ -113,11 +113,11 @@ cubinder_source::diagnostics! {
         help: "run `cargo xtask setup`, or specify another one with `CUBINDER_NVRTC=<libnvrtc.so or its folder>`";
     }
 
-    pub(super) struct NotExecuted<'a> { kernel: &'a str, target: Target, span: Span }
+    pub(super) struct NotExecuted<'a> { kernel: &'a str, target: Target, span: Span, reason: String }
     error "no server returned a result of `{kernel}` for `{target}`" {
         at span: "not compiled here because of `--remote-only`";
-        note: "the kernel may not compile, or the servers failed, for which there are warnings";
-        help: "compile without `--remote-only` to see NVRTC's messages";
+        note: "{reason}";
+        help: "compile without `--remote-only` to compile here";
     }
 
     /// This NVRTC's output depends on more than its input.

@@ -534,8 +534,12 @@ impl Session {
     /// Returns the files that [`Session::store_read`] stored.
     fn load_read(&self, key: Option<Digest>) -> Option<ReadFiles> {
         let Some(key) = key else { return Some(ReadFiles::NotAsked) };
-        let files: Vec<OsString> = postcard::from_bytes(&self.cache.get(&key)?).ok()?;
-        Some(ReadFiles::Traced(files.into_iter().map(PathBuf::from).collect()))
+        let files = self.cache.get(&key).and_then(|bytes| postcard::from_bytes::<Vec<OsString>>(&bytes).ok());
+        if files.is_none() {
+            // The next compile stores it again.
+            self.cache.remove(&key);
+        }
+        Some(ReadFiles::Traced(files?.into_iter().map(PathBuf::from).collect()))
     }
 
     /// Returns paths that precede a computed include of the toolkit, `None` if the key does not cover `file`.
@@ -567,7 +571,9 @@ impl Session {
         }
         if self.is_remote_only() {
             let TranslationUnit { kernel, kernel_span, .. } = &prepared.unit;
-            let error = NotExecuted { kernel, target: purpose.target(), span: kernel_span.clone() };
+            let kind = if matches!(purpose, Purpose::Signature(_)) { "signature" } else { "code" };
+            let reason = self.why_not_executed(&self.key(kind, units, purpose));
+            let error = NotExecuted { kernel, target: purpose.target(), span: kernel_span.clone(), reason };
             return Err(vec![CompileMessage::new(error)]);
         }
         let _turn = self.local_compile();

@@ -148,7 +148,7 @@ pub(super) struct Request {
 
 impl Request {
     fn outputs(&self) -> &'static [&'static str] {
-        if self.signature { &[RESULT] } else { &[CODE, LOG, RESULT] }
+        if self.signature { &[LOG, RESULT] } else { &[CODE, LOG, RESULT] }
     }
 }
 
@@ -247,9 +247,10 @@ pub(super) fn code_outputs(output: &Output, code: &[u8], result: &CodeResult) ->
     Some(files.into_iter().map(|(name, bytes)| (path(0, name), bytes)).collect())
 }
 
-/// Returns the output file of a compile for signatures.
+/// Returns the output files of a compile for signatures.
 pub(super) fn signature_outputs(result: &SignatureResult) -> Option<Outputs> {
-    Some(Outputs::from([(path(0, RESULT), serde_json::to_vec(result).ok()?)]))
+    let files = [(LOG, Vec::new()), (RESULT, serde_json::to_vec(result).ok()?)];
+    Some(files.map(|(name, bytes)| (path(0, name), bytes)).into())
 }
 
 /// Reads the signatures of the program's kernels, in their order.
@@ -262,8 +263,8 @@ pub(super) fn signatures(output: &Output) -> Result<Vec<Signature>, SignatureErr
     output.lowered_names.iter().map(find).collect()
 }
 
-/// Runs the `count` compiles of an action in the absolute folder `root`, and writes their outputs: empty ones of a text that
-/// does not compile. NVRTC runs in a process of `program`.
+/// Runs the `count` compiles of an action in the absolute folder `root`, and writes their outputs: for a text that does not
+/// compile, an empty result and the messages. NVRTC runs in a process of `program`.
 ///
 /// # Errors
 /// A failure of this machine, for the action's log.
@@ -302,8 +303,10 @@ fn execute_one(root: &Path, compiler: &Compiler, number: usize) -> Result<(), St
         Ok(compiled) => compiled,
         Err(errors) => {
             check_text(&errors)?;
-            let empty = request.outputs().iter().map(|name| (path(0, name), Vec::new()));
-            return write_outputs(root, number, empty.collect());
+            let mut outputs: Outputs =
+                request.outputs().iter().map(|name| (path(0, name), Vec::new())).collect();
+            outputs.insert(path(0, LOG), render(&diagnostics(errors), Colour::Plain).into_bytes());
+            return write_outputs(root, number, outputs);
         }
     };
     let included = match ReadFiles::parse(printed.as_deref()) {
@@ -336,6 +339,14 @@ fn write_outputs(root: &Path, number: usize, outputs: Outputs) -> Result<(), Str
 fn check_text(errors: &[CompileMessage]) -> Result<(), String> {
     let has_answer = errors.iter().all(|error| error.cause != Cause::NoResult);
     if has_answer { Ok(()) } else { Err(render(&diagnostics(errors.to_vec()), Colour::Plain)) }
+}
+
+/// Returns the messages of a text that does not compile, shortened.
+pub(super) fn messages(outputs: &Outputs) -> String {
+    /// Characters.
+    const MOST: usize = 2000;
+    let log = outputs.get(&path(0, LOG)).map(Vec::as_slice).unwrap_or_default();
+    String::from_utf8_lossy(log).trim().chars().take(MOST).collect()
 }
 
 /// Returns whether the outputs are of a text that does not compile.

@@ -1,20 +1,31 @@
-use std::path::PathBuf;
+use std::path::{Display, Path, PathBuf};
 
 use clap::Args;
-use cubinder_compiler::compile::{Peer, Transfer, Transferred, transfer};
+use cubinder_compiler::compile::{Peer, Transfer, Transferred, is_results_file, transfer};
 use cubinder_compiler::project::ProjectOptions;
+use cubinder_source::atomic_file::parent_folder;
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::words::counted;
 use serde_json::json;
 
 use super::super::compile::progress_bar;
-use super::super::output::{check_file, print};
+use super::super::output::print;
 use super::super::project_arguments::{self, ProjectArguments, remote_cache};
 
 cubinder_source::diagnostics! {
     struct NoServer {}
     error "no shared cache is configured" {
         help: "specify `--remote-cache URL`, or add `[remote]` to `cubinder.toml` (docs/remote-cache.md)";
+    }
+
+    struct NoFolder<'a> { path: Display<'a>, folder: Display<'a> }
+    error "cannot write `{path}`: `{folder}` is not a folder" {
+        help: "create it first";
+    }
+
+    struct NotReplaced<'a> { path: Display<'a> }
+    error "`{path}` exists, and is not a file of results" {
+        help: "name another file: `cubinder cache export results.zip`";
     }
 
     struct Incomplete { missing: u64, all: u64, source: String, outcome: String, help: &'static str }
@@ -24,9 +35,7 @@ cubinder_source::diagnostics! {
     }
 }
 
-/// Copy results between the local cache and the shared one.
-///
-/// Exit code 1 if results are missing.
+/// Options of copies from and to the shared cache.
 #[derive(Args)]
 pub(super) struct ServerArguments {
     #[command(flatten)]
@@ -39,9 +48,7 @@ pub(super) struct ServerArguments {
     json: bool,
 }
 
-/// Copy results between the local cache and a file.
-///
-/// Exit code 1 if results are missing.
+/// Options of copies from and to a file.
 #[derive(Args)]
 pub(super) struct FileArguments {
     /// The file of results, a zip archive
@@ -77,8 +84,21 @@ pub(super) fn pull(arguments: &ServerArguments) -> Result<(), Vec<Diagnostic>> {
 }
 
 pub(super) fn export(arguments: &FileArguments) -> Result<(), Vec<Diagnostic>> {
-    check_file(&arguments.file)?;
+    check_export(&arguments.file)?;
     with_file(arguments, Transfer::Push, "the local cache".to_owned(), COMPILE_FIRST)
+}
+
+/// Protects files that are no exports, such as a manifest in the place of FILE.
+fn check_export(path: &Path) -> Result<(), Diagnostic> {
+    let (file, folder) = (path, parent_folder(path));
+    let path = path.display();
+    if !folder.is_dir() {
+        return Err(NoFolder { path, folder: folder.display() }.into());
+    }
+    match std::fs::metadata(file).map(|_| is_results_file(file)) {
+        Ok(false) => Err(NotReplaced { path }.into()),
+        Ok(true) | Err(_) => Ok(()),
+    }
 }
 
 pub(super) fn import(arguments: &FileArguments) -> Result<(), Vec<Diagnostic>> {
@@ -117,9 +137,9 @@ fn with_file(
 }
 
 fn report(done: &Transferred, json: bool, source: String, help: &'static str) -> Result<(), Vec<Diagnostic>> {
-    let Transferred { complete, missing, unshared, is_written } = done;
+    let Transferred { complete, present, missing, unshared, is_written } = done;
     if *missing > 0 {
-        let (missing, all) = (*missing, complete + missing);
+        let (missing, all) = (*missing, complete + present + missing);
         let outcome = match is_written {
             true => format!("copied {}", counted(*complete, "result")),
             false => "copied nothing".to_owned(),
@@ -128,10 +148,11 @@ fn report(done: &Transferred, json: bool, source: String, help: &'static str) ->
     }
     if json {
         let unshared = unshared.values().sum::<u64>();
-        print(&(json!({"copied": complete, "unshared": unshared}).to_string() + "\n"));
+        print(&(json!({"copied": complete, "present": present, "unshared": unshared}).to_string() + "\n"));
         return Ok(());
     }
-    print(&format!("copied {}\n", counted(*complete, "result")));
+    let present = if *present > 0 { format!(" ({present} were here)") } else { String::new() };
+    print(&format!("copied {}{present}\n", counted(*complete, "result")));
     for (reason, count) in unshared {
         print(&format!("not shared: {}: {reason}\n", counted(*count, "result")));
     }

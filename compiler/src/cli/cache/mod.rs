@@ -18,7 +18,7 @@ use super::output::{MessageFormat, finish, print};
 ///
 /// The local cache is the folder `code` in CUBINDER_CACHE, else in the folder cubinder of the user's cache folder. `cubinder compile` reads and writes
 /// it. `push`, `pull`, `export` and `import` compile nothing: they copy the results of a project's compiles, with the options of `cubinder compile`.
-/// Results are only valid for the same release of cubinder, NVRTC and CUDA headers. See docs/remote-cache.md.
+/// Results are only valid for the same release of cubinder, NVRTC and CUDA headers. See docs/cache.md.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -27,15 +27,27 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    #[command(about = "Write the results of a project's compiles in the local cache to a file")]
+    #[command(
+        about = "Write the results of a project's compiles in the local cache to a file",
+        long_about = "Write the results of a project's compiles in the local cache to a file\n\nFails if results are missing."
+    )]
     Export(copy::FileArguments),
-    #[command(about = "Copy the results of a project's compiles from a file to the local cache")]
+    #[command(
+        about = "Copy the results of a project's compiles from a file to the local cache",
+        long_about = "Copy the results of a project's compiles from a file to the local cache\n\nFails if results are missing."
+    )]
     Import(copy::FileArguments),
     #[command(about = "Remove entries of the local cache, the longest unused first")]
     Prune(PruneArguments),
-    #[command(about = "Copy the results of a project's compiles from the shared cache to the local one")]
+    #[command(
+        about = "Copy the results of a project's compiles from the shared cache to the local one",
+        long_about = "Copy the results of a project's compiles from the shared cache to the local one\n\nFails if results are missing."
+    )]
     Pull(copy::ServerArguments),
-    #[command(about = "Copy the results of a project's compiles from the local cache to the shared one")]
+    #[command(
+        about = "Copy the results of a project's compiles from the local cache to the shared one",
+        long_about = "Copy the results of a project's compiles from the local cache to the shared one\n\nFails if results are missing."
+    )]
     Push(copy::ServerArguments),
     #[command(about = "Show the size of the local cache")]
     Stats(StatsArguments),

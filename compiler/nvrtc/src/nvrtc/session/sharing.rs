@@ -3,7 +3,7 @@
 mod execution;
 mod paths;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -30,8 +30,8 @@ pub(super) struct Sharing {
     replacement: Replacement,
     /// Keys that were looked up or that have no action.
     asked: Mutex<HashMap<Digest, Copied>>,
-    /// Keys that workers executed or tried to.
-    executed: Mutex<HashSet<Digest>>,
+    /// Keys that workers executed or tried to, with the messages of texts that do not compile.
+    executed: Mutex<HashMap<Digest, Option<String>>>,
     /// Code that was accepted, until it is compiled: the local cache would have to check it again.
     accepted: Mutex<HashMap<Digest, (CodeEntry, Code)>>,
     accepted_signatures: Mutex<HashMap<Digest, Signature>>,
@@ -45,8 +45,10 @@ pub(super) struct Sharing {
 /// The outcome of a copy between the local cache and the shared one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copied {
-    /// The other cache has the result, or was asked to store it.
+    /// The other cache has the result now, or was asked to store it.
     Complete,
+    /// The local cache had it.
+    Present,
     /// The source lacks it.
     Missing,
     /// It is not shared ([`Session::unshared`]), or the cache stores nothing.
@@ -133,6 +135,23 @@ impl Session {
         self.sharing.as_ref().is_some_and(|sharing| sharing.replacement != Replacement::Compiles)
     }
 
+    /// Returns why there is no result of workers.
+    pub(super) fn why_not_executed(&self, key: &Digest) -> String {
+        let Some(sharing) = &self.sharing else { return String::new() };
+        let known = lock(&sharing.executed).get(key).cloned();
+        match known.flatten() {
+            Some(messages) => format!("it does not compile on a worker: {messages}"),
+            None if lock(&sharing.asked).get(key) == Some(&Copied::Unshared) => {
+                "its result depends on this machine (`--verbose` without `--remote-only` lists reasons)"
+                    .to_owned()
+            }
+            None if !sharing.cache.executes() => {
+                "the shared cache lacks the result, and there is no executor".to_owned()
+            }
+            None => "the server or its workers failed, for which there is a warning".to_owned(),
+        }
+    }
+
     /// Waits until a processor is free: with workers, more threads than processors run. `None` without workers.
     pub(super) fn local_compile(&self) -> Option<LocalCompile<'_>> {
         let sharing = self.sharing.as_ref().filter(|sharing| sharing.cache.executes())?;
@@ -169,17 +188,17 @@ impl Session {
     /// Copies a result from the shared cache to the local one, unless that has it.
     pub fn fetch(&self, compile: &Compile<'_>) -> Copied {
         let Compile { units, target, is_signatures } = compile;
+        if self.is_known(compile) {
+            return Copied::Present;
+        }
         let key = self.compile_key(compile);
-        let is_found = self.is_known(compile)
-            || match is_signatures {
-                true => {
-                    self.shared_signatures(units, &self.signature_keys(units, *target), *target).is_some()
-                }
-                false => {
-                    let found = self.shared_code(units, *target, &key);
-                    found.map(|code| self.keep_accepted(&key, code)).is_some()
-                }
-            };
+        let is_found = match is_signatures {
+            true => self.shared_signatures(units, &self.signature_keys(units, *target), *target).is_some(),
+            false => {
+                let found = self.shared_code(units, *target, &key);
+                found.map(|code| self.keep_accepted(&key, code)).is_some()
+            }
+        };
         let outcome = || lock(&self.sharing.as_ref()?.asked).get(&key).copied();
         if is_found { Copied::Complete } else { outcome().unwrap_or(Copied::Missing) }
     }

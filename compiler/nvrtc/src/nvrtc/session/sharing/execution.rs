@@ -112,7 +112,7 @@ impl Session {
         let Some(sharing) = &self.sharing else { return (false, left) };
         for &compile in compiles {
             let (units, key) = (&compile.units, self.compile_key(compile));
-            lock(&sharing.executed).insert(key);
+            lock(&sharing.executed).insert(key, None);
             match (self.action(&sharing.root, units, compile.purpose(), members.len()), &mut joined) {
                 (Err(reason), _) => sharing.count_unshared(&key, reason),
                 (Ok((action, _)), Some(joined)) if !joined.inputs_agree(&action) => left.push(compile),
@@ -135,6 +135,7 @@ impl Session {
             let own = shared::take_outputs(&mut outputs, number);
             // The compile here reports the errors.
             if shared::is_not_compiled(&own) {
+                lock(&sharing.executed).insert(key, Some(shared::messages(&own)));
                 continue;
             }
             if let Err(reason) = self.accept_executed(compile, key, own, &folders) {
@@ -157,7 +158,7 @@ impl Session {
 
     /// Lets a worker execute a compile that is in no batch.
     pub(in super::super) fn execute_alone(&self, compile: Compile<'_>) {
-        let is_new = |sharing: &Sharing| !lock(&sharing.executed).contains(&self.compile_key(&compile));
+        let is_new = |sharing: &Sharing| !lock(&sharing.executed).contains_key(&self.compile_key(&compile));
         if self.can_execute() && self.sharing.as_ref().is_some_and(is_new) {
             self.execute(&Batch { compiles: vec![compile], milliseconds: 0 });
         }

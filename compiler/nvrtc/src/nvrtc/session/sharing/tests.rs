@@ -178,7 +178,7 @@ fn workers_compile_what_the_cache_lacks() {
     for compile in [of_code(&prepared, target), of_signatures(&prepared, target)] {
         assert_eq!(session.fetch(&compile), Copied::Missing);
         session.batches(vec![compile.clone()]).iter().for_each(|batch| session.execute(batch));
-        assert_eq!(session.fetch(&compile), Copied::Complete);
+        assert_eq!(session.fetch(&compile), Copied::Present);
         assert!(session.batches(vec![compile]).is_empty());
     }
     assert_eq!(session.compile(&prepared, target).unwrap().object, expected);

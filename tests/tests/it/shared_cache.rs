@@ -271,7 +271,7 @@ count = "numel(y)"
 /// ways, one has a warning for each instance.
 #[test]
 fn workers_compile_different_kernels_together() {
-    let (Some(server), Some(machine)) = (Server::with_workers(), Machine::new("project")) else { return };
+    let (Some(server), Some(machine)) = (Server::with_workers(&[]), Machine::new("project")) else { return };
     let write = |path: &str, text: &str| {
         let path = machine.project.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -309,7 +309,7 @@ fn workers_compile_different_kernels_together() {
     assert!(executed.library == here.library && executed.said.contains("never"), "{}", executed.said);
     // One text that does not compile does not hide the results of others.
     machine.empty_cache();
-    write("kernels/angled.cu", "#error no\n");
+    write("kernels/angled.cu", &format!("#error no\n{}", kernel("angled", "y[0] = 0;")));
     let failed = machine.run(&["compile", remote[0], remote[1]]);
     let said = String::from_utf8_lossy(&failed.stderr);
     assert!(!failed.status.success() && said.contains("#error directive: no"), "{said}");

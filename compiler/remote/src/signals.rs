@@ -34,7 +34,7 @@ fn wait(end: fn(i32)) {
 }
 
 /// Shells let background processes ignore SIGINT, and `nohup` SIGHUP.
-fn is_ignored(signal: i32) -> bool {
+pub(crate) fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask =
         status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());

@@ -109,8 +109,14 @@ fn every_command_names_a_folder_that_is_not_utf8() {
     let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let plugins = models::MANIFESTS.map(|name| manifests.join(name).display().to_string()).join(",");
     // `{}` is the folder; the number is the minimum of paths. `test` and `tune` need a GPU.
-    let runs: [(&str, &[&str], usize); 15] = [
+    let runs: [(&str, &[&str], usize); 21] = [
         ("compile", &["{}/manifests/scale.toml", "--out-dir", "{}/build", "--target", "sm_80,sm_90"], 1),
+        ("cache export", &["{}/results.zip", "{}/manifests/scale.toml", "--target", "sm_80,sm_90"], 0),
+        ("cache import", &["{}/results.zip", "{}/manifests/scale.toml", "--target", "sm_80,sm_90"], 0),
+        ("cache pull", &["{}/none.toml"], 0),
+        ("cache push", &["{}/none.toml"], 0),
+        ("cache prune", &["--unused-for", "1"], 0),
+        ("cache stats", &[], 1),
         ("check", &["{}/manifests/scale.toml", "-v"], 1),
         ("thin", &["{}/build/libscale.so", "--arch", "sm_90", "--out-dir", "{}/thin"], 1),
         ("inspect", &["{}/build/libscale.so"], 1),
@@ -140,7 +146,7 @@ fn every_command_names_a_folder_that_is_not_utf8() {
             }
             command.arg(odd);
         }
-        if ["paths", "doctor"].contains(&words) {
+        if ["paths", "doctor", "cache stats"].contains(&words) {
             command.env("CUBINDER_CACHE", project.path("").join(folder()).join("cache"));
         }
         let output = command.arg("--json").output().unwrap();

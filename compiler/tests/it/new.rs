@@ -188,14 +188,15 @@ fn every_command_has_a_page() {
         assert!(page.contains(&format!(".TH cubinder-{command} 1")), "{page}");
         assert!(main.stdout.contains(&format!("cubinder\\-{command}(1)")), "{command}");
     }
-    for inner in ["import-cubin", "import-ptx", "import-triton", "onnx-annotate", "onnx-list", "onnx-shapes"]
-    {
+    let of_cache = ["export", "import", "prune", "pull", "push", "stats"].map(|name| format!("cache-{name}"));
+    let others = ["import-cubin", "import-ptx", "import-triton", "onnx-annotate", "onnx-list", "onnx-shapes"];
+    for inner in others.map(str::to_owned).into_iter().chain(of_cache) {
         let page = String::from_utf8(project.read(&format!("pages/man1/cubinder-{inner}.1"))).unwrap();
         assert!(page.contains(&format!(".TH cubinder-{inner} 1")), "{page}");
     }
     let pages = || fs::read_dir(project.path("pages/man1")).unwrap().count();
     let before = pages();
-    assert_eq!(before, commands.len() + 6 + 1);
+    assert_eq!(before, commands.len() + 12 + 1);
     project.run(&["man", "cubinder.toml/pages"]).assert_refused("a folder below a file");
     for name in ["cubinder.1", "cubinder-new.1"] {
         project.write(&format!("pages/man1/{name}"), "mine");

@@ -1,7 +1,6 @@
 //! Checks manifests without a compiler: parsing, resolving, planning, rules, and kernel texts.
 //!
-//! Reports all independent errors in one run. Serves `cubinder check` and `cubinder compile`. Never prints or
-//! compiles.
+//! Reports all independent errors in one run. Never prints or compiles.
 
 use std::collections::BTreeSet;
 use std::error::Error as _;

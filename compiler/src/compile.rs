@@ -158,7 +158,6 @@ pub fn compile_bundle(
     Ok(CompiledBundle { warnings, ..compiled })
 }
 
-/// Collects warnings of the project, and those of servers.
 fn with_warnings<T: Send>(
     phases: impl FnOnce(&Sink, &Sink) -> Result<T, Vec<Diagnostic>> + Send,
 ) -> Result<(T, Vec<Diagnostic>), Vec<Diagnostic>> {
@@ -231,7 +230,6 @@ fn from_ptx(plugins: &[CheckedPlugin]) -> Vec<FromPtx> {
     missing.collect()
 }
 
-/// Encodes the bundle and verifies that it is readable.
 fn encode(bundle: &Bundle) -> Result<(Vec<u8>, Digest), Diagnostic> {
     let bytes = container::write_bundle(bundle);
     match container::read(&bytes) {

@@ -1,4 +1,4 @@
-//! Checks what Cubinder uses on this machine: NVRTC, headers, TensorRT, driver, GPU, cache. Changes nothing.
+//! Checks what Cubinder uses on this machine. Changes nothing.
 
 use std::path::{Path, PathBuf};
 

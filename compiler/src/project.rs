@@ -230,7 +230,6 @@ pub fn config_above(manifest: &Path, here: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Keeps the first of equal files, under any name.
 fn each_once(files: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut seen = BTreeSet::new();
     // The reader reports missing files.

@@ -35,7 +35,6 @@ fn own() -> Result<Arc<OwnBundle>> {
     OWN.get_or_init(read).clone()
 }
 
-/// Returns null, or the error's text.
 fn message(body: impl FnOnce() -> Result<()>) -> *mut c_char {
     let Err(error) = caught(body) else { return std::ptr::null_mut() };
     let text = error.to_string().replace('\0', "\\0");

@@ -1,4 +1,4 @@
-//! Builds the shim that fails driver calls: `cargo run -p cubinder-tests --example driver-faults -- OUT.so`.
+//! Builds the shim that fails driver calls: `driver-faults OUT.so`.
 
 use std::path::Path;
 use std::process::ExitCode;

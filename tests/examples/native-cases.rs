@@ -1,5 +1,5 @@
-//! Writes a native library's test cases: `cargo run -p cubinder-tests --example native-cases -- LIBRARY MANIFEST
-//! OUT.toml`. Without arguments, prints all native manifests as JSON.
+//! Writes a native library's test cases: `native-cases LIBRARY MANIFEST OUT.toml`. Without arguments, prints all native
+//! manifests as JSON.
 
 use std::path::Path;
 use std::process::ExitCode;

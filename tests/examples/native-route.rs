@@ -1,4 +1,4 @@
-//! Builds the program in full TensorRT's role: `cargo run -p cubinder-tests --example native-route`.
+//! Builds the program in full TensorRT's role.
 
 use std::process::ExitCode;
 

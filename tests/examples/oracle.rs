@@ -1,5 +1,4 @@
-//! Runs the conformance oracle: `cargo run -p cubinder-tests --example oracle -- rtx-1.7 --library LIB.so
-//! [--runtime-library LIB2.so] [--case CASE]`.
+//! Runs the conformance oracle: `oracle rtx-1.7 --library LIB.so [--runtime-library LIB2.so] [--case CASE]`.
 
 use std::process::{Command, ExitCode};
 

@@ -1,4 +1,4 @@
-//! Builds the program that times `enqueue` and a bare launch: `cargo run -p cubinder-tests --example own-time -- OUT`.
+//! Builds the program that times `enqueue` and a bare launch: `own-time OUT`.
 
 use std::path::Path;
 use std::process::ExitCode;

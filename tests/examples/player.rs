@@ -1,4 +1,4 @@
-//! Builds the library in TensorRT's role: `cargo run -p cubinder-tests --example player -- OUT`.
+//! Builds the library in TensorRT's role: `player OUT`.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,5 +1,4 @@
-//! Builds the handwritten C++ plugin and its kernel: `cargo run -p cubinder-tests --example reference-plugin --
-//! CODE_FOLDER OUT.so`.
+//! Builds the handwritten C++ plugin and its kernel: `reference-plugin CODE_FOLDER OUT.so`.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Builds the library of handwritten plugins: `cargo run -p cubinder-tests --example rival-plugin -- OPS CODE OUT.so`.
+//! Builds the library of handwritten plugins: `rival-plugin OPS CODE OUT.so`.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -211,8 +211,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// Reads `#256 NEW cov: 1200 ft: 3400 corp: 56/7Kb lim: 4096 exec/s: 800 rss: 50Mb ...`, finally
-    /// `stat::number_of_executed_units: 1000`.
+    /// Reads a line of libFuzzer's log.
     fn read(&mut self, line: &str) {
         if let Some(runs) = line.strip_prefix("stat::number_of_executed_units:") {
             self.runs = runs.trim().parse().unwrap_or(self.runs);

@@ -76,8 +76,7 @@ impl Run {
     }
 }
 
-/// Writes programs, libraries, cases and runs. `elsewhere`: results of
-/// [`Maker::compile_external`](crate::cases::Maker::compile_external).
+/// `elsewhere`: results of [`Maker::compile_external`](crate::cases::Maker::compile_external).
 pub(crate) fn prepare(tools: &Tools, folder: &Path, targets: &[&str]) -> Result<()> {
     let inner = create_folder(tools, folder)?;
     let data = workspace::root().join("tests/data/testing");
@@ -140,7 +139,6 @@ fn write_runs(folder: &Path, runs: &[Run]) -> Result<()> {
     Ok(())
 }
 
-/// Fills, several launches in a graph, data-dependent sizes, programmatic launches.
 fn tuning(inner: &Path) -> Result<Vec<Run>> {
     files::copy_all(&workspace::root().join("manifests/cubinder/cases"), &inner.join("cases"))?;
     let planted = [("tuned", "planted"), ("tuned_positive", "positive")].map(|(file, plugin)| {

@@ -52,7 +52,7 @@ pub fn includes_only_cuda_headers(text: &str) -> bool {
     })
 }
 
-/// Returns whether a text may depend on the architecture: `__CUDA_ARCH__`, `CUB_PTX_ARCH`, `NV_PROVIDES_SM_90`, pasted names.
+/// Returns whether a text may depend on the architecture.
 pub fn may_name_architecture(text: impl AsRef<[u8]>) -> bool {
     let text = Joined::new(text.as_ref()).text;
     let has = |part: &[u8]| text.windows(part.len()).any(|bytes| bytes == part);

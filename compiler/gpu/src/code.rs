@@ -93,10 +93,10 @@ impl<'c> Code<'c> {
 
 impl Drop for Code<'_> {
     fn drop(&mut self) {
-        // Waits for kernels after an early return. If that fails, all work has ended.
+        // Waits for kernels after an early return.
         let _ = self.context.synchronize();
         for library in self.loaded.get_mut().values().filter_map(|loaded| loaded.as_ref().ok()) {
-            // SAFETY: users of the kernels borrow this value, and their work has ended, so no kernel is used later.
+            // SAFETY: users borrow this value and their work has ended, so no kernel is used later.
             let _ = unsafe { call!(cuLibraryUnload(*library)) };
         }
     }

@@ -84,7 +84,7 @@ impl Context {
         unsafe { call!(cuDevicePrimaryCtxRetain(&raw mut context, device)) }.map_err(NoDriver::Unusable)?;
         // SAFETY: the context was retained above.
         if let Err(error) = unsafe { call!(cuCtxPushCurrent_v2(context)) } {
-            // SAFETY: the context was retained above and is not used later. Only the first error is reported.
+            // SAFETY: the context was retained above and is not used later. The first error is reported.
             let _ = unsafe { call!(cuDevicePrimaryCtxRelease_v2(device)) };
             return Err(NoDriver::Unusable(error));
         }
@@ -120,7 +120,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         let mut context = null_mut();
-        // SAFETY: undoes `open`, in the same thread since the type is not `Send`; `context` has room for a handle.
+        // SAFETY: undoes `open`, in the same thread (not `Send`); `context` has room for a handle.
         unsafe {
             let _ = call!(cuCtxPopCurrent_v2(&raw mut context));
             let _ = call!(cuDevicePrimaryCtxRelease_v2(self.device));

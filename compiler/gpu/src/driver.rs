@@ -12,7 +12,7 @@ use crate::error::{DriverError, NoDriver};
 /// `cudarc` tries `libcuda.so` first, which may be the toolkit's stub.
 const LIBRARY: &str = "libcuda.so.1";
 
-/// Minimum CUDA with all used functions: 1000 * major + 10 * minor.
+/// Minimum CUDA: 1000 * major + 10 * minor.
 const OLDEST: i32 = 12000;
 
 const SUCCESS: c_int = 0;
@@ -59,7 +59,7 @@ macro_rules! declared {
 
 declared! { () (A) (A B) (A B C) (A B C D) (A B C D E F G H) }
 
-/// Calls a driver function by name. Unsafe: the arguments must satisfy `cuda.h`.
+/// Calls a driver function. Unsafe: the arguments must satisfy `cuda.h`.
 macro_rules! call {
     ($function:ident($($argument:expr),* $(,)?)) => {{
         let declared: unsafe fn($($crate::driver::call!(@ $argument)),*) -> _ =
@@ -165,7 +165,7 @@ impl Driver {
 }
 
 pub(crate) fn has_param_info() -> bool {
-    // SAFETY: a function pointer can be read as an address; the function is not called.
+    // SAFETY: a function pointer can be read as an address; it is not called.
     unsafe { find::<*const ()>("cuKernelGetParamInfo") }.is_some()
 }
 

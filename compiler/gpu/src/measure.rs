@@ -1,6 +1,5 @@
-//! Measures a plugin's variants on the GPU for one node: the device time of runs, queued back to back
-//! ([`crate::timing`]) with warm caches. Variants take turns, so that clock changes affect all equally. Never reads
-//! files, prints, or compares results.
+//! Measures the device times of a node's variants, queued back to back ([`crate::timing`]) with warm caches.
+//! Variants take turns, so that clock changes affect all equally. Never reads files, prints, or compares results.
 
 #![deny(unsafe_code)]
 

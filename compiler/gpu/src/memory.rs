@@ -1,5 +1,5 @@
-//! Device memory between guard bands. Writes up to [`BAND`] bytes outside of a buffer change its bands; reads there see
-//! the pattern.
+//! Device memory between guard bands. Stray writes up to [`BAND`] bytes away change the bands; reads there see the
+//! pattern.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -19,7 +19,6 @@ pub struct Guarded<'c> {
     context: &'c Context,
     base: CUdeviceptr,
     whole: usize,
-    /// Bytes from the allocation to the buffer.
     offset: usize,
     bytes: usize,
     pattern: u8,
@@ -116,7 +115,7 @@ impl<'c> Guarded<'c> {
         Ok(())
     }
 
-    /// Returns the contents after all queued work; the error may be earlier work's.
+    /// Returns the contents after all queued work, whose error it may return.
     pub fn read(&self) -> Result<Vec<u8>, DriverError> {
         self.part(self.offset, self.bytes)
     }
@@ -149,9 +148,9 @@ impl<'c> Guarded<'c> {
 
 impl Drop for Guarded<'_> {
     fn drop(&mut self) {
-        // Waits for kernels after an early return. If that fails, all work has ended.
+        // Waits for kernels after an early return.
         let _ = self.context.synchronize();
-        // SAFETY: the memory was allocated in `new` and is freed only here, after all work that uses it has ended.
+        // SAFETY: allocated in `new` and freed only here, after all work that uses it has ended.
         let _ = unsafe { call!(cuMemFree_v2(self.base)) };
     }
 }

@@ -47,7 +47,6 @@ impl Node<'_> {
         bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or(RunError::TooLarge)
     }
 
-    /// Device inputs and outputs, including those in place.
     pub(crate) fn all_bytes(&self) -> Result<u64, RunError> {
         let is_on_host =
             |tensor: &usize| self.plugin.inputs.get(*tensor).is_some_and(|input| input.values.is_some());

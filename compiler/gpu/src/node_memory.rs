@@ -39,7 +39,7 @@ impl NodeAddresses<'_> {
 }
 
 impl<'c> NodeMemory<'c> {
-    /// Allocates tensors filled with `pattern`. Alignments are exact, except the default [`ALIGNMENT`], a minimum.
+    /// Allocates tensors filled with `pattern`. Alignments are exact, except [`ALIGNMENT`], a minimum.
     pub fn new(
         context: &'c Context,
         node: &Node<'_>,

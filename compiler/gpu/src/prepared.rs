@@ -73,7 +73,7 @@ impl<'k> Prepared<'k> {
             let takes = kernel.as_ref().map_or(LaunchLimits::ANYTHING, Kernel::takes);
             let is_native = |kernel: &Kernel| kernel.target.kind == TargetKind::Native;
             if let (Some(launch), Some(kernel)) = (launch, kernel.clone().filter(is_native)) {
-                // TensorRT uses the author's parameters, not the driver's.
+                // TensorRT uses the author's parameters.
                 let takes = LaunchLimits { params: None, ..takes };
                 sequencing.step(&takes, &mut budget).map_err(refused)?;
                 let when = variant.steps.get(number).and_then(|step| step.when.as_ref());

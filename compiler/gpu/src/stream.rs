@@ -1,5 +1,3 @@
-//! Streams, graphs captured from them, and events.
-
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 
@@ -49,7 +47,7 @@ impl<'c> Stream<'c> {
 impl Drop for Stream<'_> {
     fn drop(&mut self) {
         if !self.handle.is_null() {
-            // SAFETY: the stream was created in `new` and is destroyed only here; graphs and events do not use it.
+            // SAFETY: created in `new` and destroyed only here; graphs and events do not use it.
             let _ = unsafe { call!(cuStreamDestroy_v2(self.handle)) };
         }
     }
@@ -95,8 +93,8 @@ impl<'c> Graph<'c> {
 
 impl Drop for Graph<'_> {
     fn drop(&mut self) {
-        // SAFETY: the graph was instantiated in `capture`, and nothing uses it later; a running graph ends first
-        // (`cuda.h` 13.0, `cuGraphExecDestroy`).
+        // SAFETY: instantiated in `capture`, and not used later; a running graph ends first (`cuda.h` 13.0,
+        // `cuGraphExecDestroy`).
         let _ = unsafe { call!(cuGraphExecDestroy(self.handle)) };
     }
 }
@@ -133,7 +131,7 @@ impl<'c> Event<'c> {
 
 impl Drop for Event<'_> {
     fn drop(&mut self) {
-        // SAFETY: the event was created in `new`, and nothing uses it later.
+        // SAFETY: created in `new`, and not used later.
         let _ = unsafe { call!(cuEventDestroy_v2(self.handle)) };
     }
 }

@@ -1,5 +1,5 @@
 //! Device times of queued work, without host overhead. A graph repeats the work to outlast gaps between graphs, and
-//! also runs before the first event, to keep the device busy while the host queues.
+//! runs before the first event to keep the device busy while the host queues.
 
 use std::marker::PhantomData;
 
@@ -95,7 +95,7 @@ impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
         self.runs
     }
 
-    /// Returns the mean microseconds per run; the error may be the queued work's.
+    /// Returns the mean microseconds per run, or the queued work's error.
     pub fn time(&self) -> Result<f64, DriverError> {
         self.graph.launch(self.stream)?;
         self.start.record(self.stream)?;
@@ -112,7 +112,6 @@ impl Drop for Repeated<'_, '_, '_> {
     }
 }
 
-/// Returns the runs in `least` microseconds.
 fn runs(microseconds: f64, least: f64) -> u32 {
     let enough = (least / microseconds).ceil().max(f64::from(FEW));
     let fitting = (MOST / microseconds).floor();

@@ -25,7 +25,7 @@ pub(super) const PAGE: u64 = 0x1000;
 const ET_DYN: u16 = 3;
 /// `SHN_LORESERVE`: greater values are stored separately.
 const RESERVED_COUNT: u16 = 0xff00;
-/// Maximum bytes of a table of names; larger ones are invalid.
+/// Maximum bytes; larger tables of names are invalid.
 const NAMES_LIMIT: u64 = 16 << 20;
 
 /// Little-endian without padding.
@@ -80,7 +80,6 @@ record! {
 }
 
 impl Segment {
-    /// Returns the file range if the file contains it.
     pub(super) fn file_range(&self, address: u64, length: u64) -> Option<Range<u64>> {
         let skip = address.checked_sub(self.address)?;
         let inside = skip.checked_add(length)? <= self.file_size;
@@ -120,7 +119,7 @@ impl Elf {
     }
 
     pub(super) fn segments_range(&self) -> Range<u64> {
-        // Both are within the file, so the sum is too.
+        // Within the file, so without overflow.
         let start = self.segments_offset();
         start..start.saturating_add(SEGMENT_SIZE.saturating_mul(self.segments.len() as u64))
     }
@@ -286,7 +285,7 @@ pub(super) enum Notes {
     Foreign,
 }
 
-/// Finds our note by its bytes: linkers pad notes differently.
+/// Linkers pad notes differently, so this compares bytes.
 pub(super) fn notes_in(bytes: &[u8]) -> Notes {
     if bytes == slot::NOTE {
         return Notes::Ours;

@@ -24,7 +24,7 @@ impl Slot {
     }
 }
 
-/// Searches by section name, then for the magic in read-only memory.
+/// By section name, then by the magic in read-only memory.
 pub(super) fn slot(library: &[u8], elf: &Elf) -> Result<Slot, Problem> {
     let named: Vec<_> = elf.sections_named(slot::SECTION).collect();
     let address = match *named.as_slice() {
@@ -54,7 +54,6 @@ pub(super) fn slot(library: &[u8], elf: &Elf) -> Result<Slot, Problem> {
     Ok(Slot { offset, address, attachment })
 }
 
-/// Returns the address of the only magic.
 fn scan(library: &[u8], elf: &Elf) -> Result<u64, Problem> {
     let mut found = Vec::new();
     let read_only = |segment: &&Segment| {
@@ -94,7 +93,7 @@ pub(super) fn note(library: &[u8], elf: &Elf) -> Result<usize, Problem> {
     Err(Problem::NoNote)
 }
 
-/// Finds the segment, which must map exactly the bundle.
+/// It must map exactly the bundle.
 pub(super) fn bundle_segment(elf: &Elf, slot: &Slot, attachment: &Attachment) -> Option<usize> {
     let address = slot.bundle_address(attachment)?;
     elf.segments.iter().position(|segment| {

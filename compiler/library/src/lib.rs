@@ -59,7 +59,7 @@ pub fn draft(base: &Path, bundle: &[u8], mode: Mode, out: &Path) -> Result<Atomi
 /// Writes the original of `library` to `out`, which may be `library`.
 ///
 /// # Errors
-/// `library` has no bundle or was changed; or those of [`draft`].
+/// `library` has no bundle or was changed; those of [`draft`].
 pub fn detach(library: &Path, out: &Path) -> Result<(), LibraryError> {
     let (attached, permissions) = open(library)?;
     let restored = restore(&attached).map_err(LibraryError::for_file(library))?;
@@ -170,7 +170,6 @@ fn plan_first(library: Vec<u8>, mode: Mode, length: u64) -> Result<(Vec<u8>, Pla
     Ok((library, plan))
 }
 
-/// Plans an append that reuses the previous bundle's segment.
 fn plan_append(library: Vec<u8>, mode: Mode, length: u64) -> Result<(Vec<u8>, Plan), Problem> {
     let elf = Elf::read(&library)?;
     let slot = find::slot(&library, &elf)?;

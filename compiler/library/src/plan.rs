@@ -127,7 +127,6 @@ impl Target<'_> {
     }
 }
 
-/// Fails if the original cannot be restored.
 pub(super) fn detach(elf: &Elf, slot: &Slot, length: u64) -> Result<(u64, Vec<Patch>), &'static str> {
     let attachment = slot.attachment.as_ref().ok_or("it has no bundle")?;
     let undo = attachment.undo.as_ref().ok_or("its bundle was replaced after that")?;
@@ -172,7 +171,6 @@ pub(super) fn undo(target: &Target<'_>, digest: [u8; 32]) -> Option<Undo> {
     })
 }
 
-/// Returns a segment above all others.
 fn bundle_segment(segments: &[Segment], offset: u64, length: u64) -> Result<Segment, Problem> {
     let loads = || segments.iter().filter(|segment| segment.kind == elf::PT_LOAD);
     let align = loads().map(|segment| segment.align).max().unwrap_or(PAGE).max(PAGE);
@@ -316,7 +314,6 @@ mod tests {
             let target = Target { elf: &elf, slot: &slot(offset), length: LENGTH as u64, index: 2 };
             target.attach(Mode::Ops, 5, None).map(|_| ()).map_err(|problem| problem.to_string())
         };
-        // The table ends at 64 + 3 * 56 = 232.
         assert_eq!(said(232), Ok(()));
         let overlap = "damaged ELF file: the table of program headers overlaps the descriptor";
         assert_eq!(said(231), Err(overlap.to_owned()));

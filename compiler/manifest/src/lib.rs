@@ -1,4 +1,4 @@
-//! Parses manifests and `cubinder.toml`, and resolves manifests to drafts of plugins.
+//! Parses manifests and `cubinder.toml`, and resolves manifests to plugin drafts.
 
 pub mod config;
 mod errors;

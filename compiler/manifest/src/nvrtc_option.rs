@@ -31,7 +31,7 @@ const RESERVED: &[(&str, &str)] = &[
 /// Options that pass one to `ptxas`, in the same element or the next.
 pub const PTXAS: [&str; 2] = ["ptxas-options", "Xptxas"];
 
-/// Options of ptxas that read files, which could change unnoticed.
+/// These files could change unnoticed.
 const PTXAS_FILES: [&str; 2] = ["options-file", "optf"];
 
 /// From `nvrtc.h` of CUDA 13.0 and NVRTC 13.0.88. Other options prevent caching.
@@ -44,7 +44,7 @@ const READ_NO_FILE: &str = "
     brief-diag split-compile jump-table-density jtd device-stack-protector minimal generate-line-info
     lineinfo version-ident dQ dopt Ofast-compile Ofc ptxas-options Xptxas";
 
-/// Options of ptxas that read no file, from its help (13.0).
+/// From the help of ptxas (13.0).
 const PTXAS_READ_NO_FILE: &str = "
     O O0 O1 O2 O3 opt-level v verbose w disable-warnings Werror allow-expensive-optimizations
     allow-exp-opt def-load-cache dlcm def-store-cache dscm force-load-cache flcm force-store-cache fscm
@@ -52,7 +52,7 @@ const PTXAS_READ_NO_FILE: &str = "
     register-usage-level warn-on-double-precision-use warn-double-usage warn-on-local-memory-usage
     warn-lmem-usage warn-on-spills warn-spills suppress-stack-size-warning split-compile";
 
-/// Rejects Cubinder's own options, without a span; NVRTC validates the rest.
+/// Rejects Cubinder's own options, without span; NVRTC validates the rest.
 pub fn check_option(option: &str) -> Result<(), Diagnostic> {
     let refuse = |why| Err(NotTheUsersOption { option, why }.into());
     if option.chars().any(char::is_control) {
@@ -129,7 +129,7 @@ pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usi
     refused
 }
 
-/// In these, `constexpr` member functions, such as the header's, are implicitly `const`.
+/// In these, `constexpr` member functions are implicitly `const`.
 const OLD_STANDARDS: &[&str] = &["c++03", "c++11"];
 
 /// Parses `--std=c++17`.

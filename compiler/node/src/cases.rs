@@ -56,7 +56,7 @@ impl Case {
 }
 
 impl Cases {
-    /// Returns a case's node with its data; fails if an input's file is invalid.
+    /// Returns a case's node with its data; fails for an invalid input file.
     pub fn trial(&self, case: &Case) -> Result<Trial, Difference> {
         let data = case.data.or(&self.data);
         self.query(case).map(|query| Trial {
@@ -79,7 +79,6 @@ impl Cases {
         self.data.clone().trial()
     }
 
-    /// Inputs without a shape have their file's.
     fn query(&self, case: &Case) -> Result<Query, Difference> {
         let mut query = case.query.clone();
         for (name, data) in &case.data.or(&self.data).inputs {

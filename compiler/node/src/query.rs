@@ -106,7 +106,6 @@ impl Mistake {
         Mistake { near: near.map(str::to_owned), ..self }
     }
 
-    /// Omits help about command-line options.
     pub(crate) fn in_one_line(&self) -> String {
         let near = self.near.iter().map(|near| format!("did you mean `{near}`?"));
         let parts = std::iter::once(&self.diagnostic.message).chain(&self.diagnostic.notes);

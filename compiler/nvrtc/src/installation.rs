@@ -45,7 +45,7 @@ impl Installation {
         self.program.as_deref().and_then(Path::parent)
     }
 
-    /// Returns the folder above `bin`, `None` for others, as in build folders.
+    /// The folder above `bin`; `None` in build folders.
     fn prefix(&self) -> Option<&Path> {
         self.folder().filter(|folder| folder.ends_with("bin")).and_then(Path::parent)
     }

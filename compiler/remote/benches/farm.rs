@@ -156,7 +156,7 @@ fn headers() -> (InputRoot, Inputs) {
     (root, inputs)
 }
 
-/// Returns a unit with its text and the headers, which are encoded once, as `cubinder compile` does.
+/// The headers are encoded once, as `cubinder compile` does.
 fn unit(number: usize, headers: &(InputRoot, Inputs)) -> (Action, Inputs) {
     static FOLDER: std::sync::OnceLock<cubinder_remote::EncodedTree> = std::sync::OnceLock::new();
     let folder = FOLDER.get_or_init(|| headers.0.encode());
@@ -179,13 +179,12 @@ fn unit(number: usize, headers: &(InputRoot, Inputs)) -> (Action, Inputs) {
     (action, inputs)
 }
 
-/// Returns the processor time of all threads in seconds.
+/// In seconds.
 fn processor_time() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Returns the peak of the resident memory.
 fn peak_megabytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

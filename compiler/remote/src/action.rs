@@ -48,12 +48,12 @@ enum Entry {
 pub struct EncodedTree {
     /// The digest of the top directory.
     pub root: Digest,
-    /// All directories with their digests, the top one last. Directories given by digest are not repeated.
+    /// All directories with their digests, the top one last, without those given by digest.
     pub blobs: Vec<(Digest, Vec<u8>)>,
 }
 
 impl InputRoot {
-    /// Adds an input; equal inputs of the same path are one.
+    /// Adds an input; equal inputs of one path are one.
     ///
     /// # Errors
     /// The path is not canonical, or another input has it.
@@ -84,7 +84,7 @@ impl InputRoot {
         self.folder(path.split('/')).map(|_| ()).ok_or_else(|| TreeError::Conflict(path.to_owned()))
     }
 
-    /// Returns the directory, which it adds if necessary; `None` if another input is in its way.
+    /// Adds the directory if necessary; `None` if another input is in its way.
     fn folder<'n>(&mut self, names: impl Iterator<Item = &'n str>) -> Option<&mut InputRoot> {
         let mut folder = self;
         for name in names {

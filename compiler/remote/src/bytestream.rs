@@ -108,7 +108,6 @@ impl Client {
         Part { bytes, end }
     }
 
-    /// Writes a blob.
     pub(crate) async fn write_stream(
         &self,
         digest: Digest,
@@ -188,7 +187,6 @@ impl Client {
         }
     }
 
-    /// Returns how far an interrupted write came.
     async fn progress(&self, name: &str, length: usize) -> Result<Progress, Failure> {
         let request = QueryWriteStatusRequest { resource_name: name.to_owned() };
         match self.stream.clone().query_write_status(request).await {
@@ -214,7 +212,6 @@ impl Client {
     }
 }
 
-/// Returns a random UUID (version 4).
 fn unique_id() -> String {
     let bits = fastrand::u128(..) & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
     let hex = format!("{bits:032x}");

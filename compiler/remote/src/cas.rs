@@ -38,7 +38,7 @@ pub(crate) fn batches<T>(items: Vec<T>, limit: u64, length: impl Fn(&T) -> u64) 
     (all, large)
 }
 
-/// Converts the status of one blob in a batch. The first failed blob decides about the whole batch.
+/// The first failed blob decides about the batch.
 fn check_status(call: &'static str, status: Option<&tonic_types::Status>) -> Result<(), Failure> {
     match status {
         Some(status) if status.code != 0 => Err(Failure::of_call(call, &to_status(status))),
@@ -107,7 +107,7 @@ impl Client {
         }
     }
 
-    /// Returns which of the blobs, in ascending order, the server lacks.
+    /// Returns the blobs that the server lacks, in ascending order.
     pub(crate) async fn missing(&self, digests: &[Digest], deadline: Deadline) -> Result<Vec<Digest>, Error> {
         const CALL: &str = "FindMissingBlobs";
         let deadline = deadline.restart();
@@ -121,7 +121,6 @@ impl Client {
             answer.map_err(|status| Failure::of_call(CALL, &status))
         });
         let found = found.await?.into_inner().missing_blob_digests;
-        // Of other digests the client has no content.
         let is_asked = |digest: &Digest| digests.binary_search(digest).is_ok();
         Ok(found.iter().filter_map(Digest::from_message).filter(is_asked).collect())
     }

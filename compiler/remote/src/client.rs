@@ -1,5 +1,3 @@
-//! Calls about capabilities and action results.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,19 +25,19 @@ use crate::proto::reapi::content_addressable_storage_client::ContentAddressableS
 use crate::proto::reapi::execution_client::ExecutionClient;
 use crate::retry::{Deadline, Failure, with_retries};
 
-/// Maximum size of a received message: gRPC's default, which servers keep to, with room for its framing.
+/// Maximum size of a received message: gRPC's default, which servers keep, with room for framing.
 const MAX_MESSAGE: usize = (4 << 20) + (64 << 10);
-/// Maximum total size of a result's files in bytes, far above that of compiled code.
+/// In bytes, far above the size of compiled code.
 const MAX_OUTPUTS: u64 = 256 << 20;
-/// Maximum total size of a batch of blobs in bytes, with room for digests.
+/// In bytes, with room for digests.
 const MAX_BATCH: u64 = 3 << 20;
 
-/// Executions of one connection: servers limit the open calls of a connection, often to 100.
+/// Executions per connection: servers limit its open calls, often to 100.
 const EXECUTIONS: usize = 64;
 /// Connections for executions.
 const CONNECTIONS: usize = 16;
 
-/// Clients of a server's services; clones share the connection.
+/// Clones share the connection.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) instance: String,
@@ -50,11 +48,10 @@ pub(crate) struct Client {
     executions: [ExecutionClient<Service>; CONNECTIONS],
     results: ActionCacheClient<Service>,
     queries: CapabilitiesClient<Service>,
-    /// Asked once: a server that does not answer is not used.
+    /// Asked once: a silent server is not used.
     capabilities: OnceCell<Result<Capabilities, Error>>,
 }
 
-/// The server's features that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Capabilities {
     pub(crate) max_batch: u64,
@@ -73,7 +70,7 @@ pub(crate) struct Output {
 }
 
 impl Client {
-    /// `channel` returns a channel, which connects at its first call.
+    /// `channel` connects at its first call.
     pub(crate) fn new(
         channel: impl Fn() -> Channel,
         headers: &Headers,
@@ -101,7 +98,6 @@ impl Client {
         }
     }
 
-    /// Returns the connection of the execution with this number.
     pub(crate) fn executions(&self, number: usize) -> ExecutionClient<Service> {
         self.executions[number / EXECUTIONS % CONNECTIONS].clone()
     }
@@ -116,7 +112,6 @@ impl Client {
         }
     }
 
-    /// Returns the server's capabilities.
     pub(crate) async fn capabilities(&self, deadline: Deadline) -> Result<Capabilities, Error> {
         const CALL: &str = "GetCapabilities";
         let query = || async {
@@ -131,7 +126,7 @@ impl Client {
         self.capabilities.get_or_init(query).await.clone()
     }
 
-    /// Returns the action's outputs, in the order of its paths; `None` if the server has no successful result.
+    /// Returns the outputs in the order of the action's paths; `None` without a successful result.
     pub(crate) async fn result(
         &self,
         action: &Action,
@@ -234,7 +229,7 @@ impl Capabilities {
     }
 }
 
-/// Requires a version 2 between the lowest version, perhaps deprecated, and the highest one, if the server sends them.
+/// Requires a version 2 between the lowest version, perhaps deprecated, and the highest, if sent.
 fn check_version(answer: &reapi::ServerCapabilities) -> Result<(), Error> {
     let Some(high) = &answer.high_api_version else { return Ok(()) };
     let low = answer.deprecated_api_version.as_ref().or(answer.low_api_version.as_ref()).unwrap_or(high);

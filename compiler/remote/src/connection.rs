@@ -1,5 +1,3 @@
-//! Settings of a connection, and the channel that they describe.
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,12 +18,12 @@ pub struct Settings {
     pub instance: String,
     /// Headers.
     pub credentials: Credentials,
-    /// Time limit of a call with its retries, without the time of large transfers, and of a pause in a transfer.
+    /// Time limit of a call with retries, without large transfers, and of a pause in a transfer.
     pub timeout: Duration,
     /// Whether results are stored.
     pub can_upload: bool,
-    /// Ends the process as the signal would, after executions were cancelled because of SIGINT or SIGTERM. With `None`,
-    /// the signals keep their effect.
+    /// Ends the process as SIGINT, SIGTERM or SIGHUP would, after executions were cancelled. With `None`, these signals
+    /// keep their effect.
     pub on_signal: Option<fn(i32)>,
 }
 
@@ -44,7 +42,7 @@ pub(crate) type Service = InterceptedService<Channel, Headers>;
 /// Maximum size of a certificate file in bytes.
 const MAX_PEM: u64 = 4 << 20;
 
-/// Prepares a channel, which connects at its first call.
+/// It connects at its first call.
 pub(crate) fn endpoint(settings: &Settings) -> Result<Endpoint, Error> {
     let error = |error: tonic::transport::Error| Error::Connection(describe(&error));
     let endpoint = Endpoint::from_shared(uri(settings)).map_err(error)?;

@@ -28,12 +28,11 @@ pub enum Credentials {
     Helper(PathBuf),
 }
 
-/// Maximum size of the file and of the helper's output in bytes.
+/// Bytes of the file or of the output.
 const MAX_INPUT: u64 = 64 << 10;
-/// Maximum run time of a helper, which may ask another server.
+/// A helper may ask another server.
 const HELPER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The headers of all calls.
 #[derive(Clone)]
 pub(crate) struct Headers {
     credentials: Credentials,
@@ -71,7 +70,7 @@ impl Headers {
         let mut expiry = self.expiry.lock().unwrap_or_else(PoisonError::into_inner);
         match &*expiry {
             Some(Ok(expiry)) if SystemTime::now() < *expiry => return Ok(()),
-            // Threads that waited for the helper do not call it again.
+            // Waiting threads do not call the helper again.
             Some(Err(error)) => return Err(error.clone()),
             _ => {}
         }
@@ -80,7 +79,7 @@ impl Headers {
         found.map(|_| ())
     }
 
-    /// Calls the helper, and returns when its headers expire.
+    /// Returns when the headers expire.
     fn call(&self, program: &Path) -> Result<SystemTime, Error> {
         let error = |reason| Error::Helper { program: program.to_owned(), reason };
         let answer = call_helper(program, &self.uri).map_err(error)?;
@@ -176,7 +175,7 @@ fn call_helper(program: &Path, uri: &str) -> Result<HelperAnswer, String> {
     })
 }
 
-/// Returns the output once the helper closes it; a helper that does not end in time fails.
+/// A helper that does not close its output in time fails.
 fn exchange(child: &mut Child, uri: &str) -> Result<Vec<u8>, String> {
     let pipes = child.stdin.take().zip(child.stdout.take());
     let (mut input, output) = pipes.ok_or_else(|| "has no pipes".to_owned())?;

@@ -1,5 +1,3 @@
-//! The digests of the protocol: SHA-256 and length.
-
 use std::fmt;
 use std::io::{self, Read};
 

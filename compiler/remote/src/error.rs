@@ -76,7 +76,7 @@ pub enum Error {
     Invalid(String),
 }
 
-/// Maximum number of characters of a server's message.
+/// Maximum characters of a server's message.
 const MAX_MESSAGE: usize = 500;
 
 impl Error {
@@ -102,7 +102,7 @@ impl Error {
         }
     }
 
-    /// Returns whether the server does not let this client store data, and may let it read.
+    /// Returns whether the server rejects stores of this client, but may allow reads.
     pub(crate) fn is_of_uploads(&self) -> bool {
         match self {
             Error::ReadOnly => true,

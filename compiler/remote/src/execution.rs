@@ -1,5 +1,3 @@
-//! Execution of actions by the server's workers.
-
 use std::time::Duration;
 
 use prost::Message as _;
@@ -21,7 +19,6 @@ const EXECUTE: &str = "Execute";
 /// The type of a finished operation's response.
 const RESPONSE: &str = "type.googleapis.com/build.bazel.remote.execution.v2.ExecuteResponse";
 
-/// An execution, and its limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Execution<'a> {
     pub(crate) action: &'a Action,
@@ -35,7 +32,7 @@ pub(crate) struct Execution<'a> {
 }
 
 impl Client {
-    /// Executes an action whose inputs the server has.
+    /// The server has the action's inputs.
     pub(crate) async fn execute(
         &self,
         execution: Execution<'_>,
@@ -60,7 +57,7 @@ impl Client {
         outputs(action, result)
     }
 
-    /// Starts an operation, or waits for the one of an earlier attempt, whose stream broke.
+    /// Starts an operation, or waits for an earlier attempt's, whose stream broke.
     async fn attempt(
         &self,
         execution: Execution<'_>,
@@ -102,7 +99,7 @@ impl Client {
         Err(Failure::Transient(Error::Invalid("a stream ends early".to_owned()), None))
     }
 
-    /// Returns the next update. While the stream is silent, the server must answer other calls within `limit`.
+    /// While the stream is silent, the server must answer other calls within `limit`.
     async fn next(
         &self,
         stream: &mut Streaming<Operation>,
@@ -132,7 +129,6 @@ impl Client {
         Ok(self.executions(number).wait_execution(request).await?.into_inner())
     }
 
-    /// Returns the response of a finished operation.
     fn response(&self, finished: Operation) -> Result<reapi::ExecuteResponse, Failure> {
         let invalid = |text: &str| Failure::Permanent(Error::Invalid(text.to_owned()));
         // Another worker may not have the internal error of this one.
@@ -155,7 +151,7 @@ impl Client {
         }
     }
 
-    /// Converts a failed execution, and forgets the inputs that the server lost.
+    /// Also forgets the inputs that the server lost.
     fn failure(&self, status: &Status) -> Failure {
         if status.code() == Code::FailedPrecondition {
             self.inputs.forget(&missing_inputs(status));
@@ -163,7 +159,7 @@ impl Client {
         Failure::of_call(EXECUTE, status)
     }
 
-    /// Returns the beginning of the command's messages.
+    /// Returns the beginning of the messages.
     async fn printed(
         &self,
         result: &reapi::ActionResult,

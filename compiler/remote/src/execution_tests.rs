@@ -1,5 +1,3 @@
-//! Executions by a server with faults.
-
 use tonic::Code;
 
 use super::tests::{action, outputs_with, settings};
@@ -7,20 +5,17 @@ use super::*;
 use crate::action::{Command, InputRoot};
 use crate::fake_server::{FakeServer, Faults, Options};
 
-/// Returns the action's messages.
 pub(super) fn messages() -> Inputs {
     let blobs = action().blobs.into_iter();
     blobs.map(|(digest, bytes)| (digest, Blob::Bytes(bytes.into()))).collect()
 }
 
-/// A server whose commands write the action's outputs.
 pub(super) fn executing(options: Options) -> FakeServer {
     let server = FakeServer::start(options);
     server.state().written = outputs_with(10_000).into_iter().collect();
     server
 }
 
-/// Executes the action with its messages and a large file as inputs.
 fn execute(server: &FakeServer, faults: Faults) -> (Option<Outputs>, Option<Error>) {
     execute_with(server, faults, 100_000, 1)
 }

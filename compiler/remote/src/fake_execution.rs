@@ -20,7 +20,6 @@ use crate::proto::reapi::{self};
 
 type Updates = Pin<Box<dyn Stream<Item = Result<Operation, Status>> + Send>>;
 
-/// Encodes a message of the protocol.
 fn any(name: &str, message: &impl prost::Message) -> prost_types::Any {
     let type_url = format!("type.googleapis.com/build.bazel.remote.execution.v2.{name}");
     prost_types::Any { type_url, value: message.encode_to_vec() }
@@ -32,7 +31,6 @@ fn update(name: &str, stage: Stage) -> Operation {
     Operation { name: name.to_owned(), metadata, ..Default::default() }
 }
 
-/// Returns the status of an execution that lacks an input.
 fn lost_input(lost: &str) -> tonic_types::Status {
     let details = ErrorDetails::with_precondition_failure_violation("MISSING", format!("blobs/{lost}"), "");
     let status = Status::with_error_details(Code::FailedPrecondition, "lost", details);
@@ -116,7 +114,6 @@ impl Service {
         result
     }
 
-    /// Streams the updates of an operation.
     fn updates(&self, name: &str) -> Result<Response<Updates>, Status> {
         let mut state = self.lock();
         let operation = state.operations.get(name).ok_or_else(|| Status::not_found("no operation"))?;

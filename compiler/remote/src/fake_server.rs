@@ -1,5 +1,3 @@
-//! A server with faults, in this process.
-
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +30,6 @@ use crate::proto::reapi::content_addressable_storage_server::{
 use crate::proto::reapi::execution_server::ExecutionServer;
 use crate::proto::reapi::{self, compressor, digest_function};
 
-/// What the server does otherwise than it should.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Faults {
     /// Calls of this name that fail, with their status.
@@ -40,11 +37,9 @@ pub(crate) struct Faults {
     pub(crate) retry_after: Option<Duration>,
     /// Calls of this name that never return.
     pub(crate) hanging: Option<&'static str>,
-    /// Flips a bit of each blob.
     pub(crate) corrupts: bool,
     /// Reads that end early, without an error.
     pub(crate) short_reads: u32,
-    /// Reads that break early.
     pub(crate) broken_reads: u32,
     /// Writes that break after their first message.
     pub(crate) broken_writes: u32,
@@ -52,9 +47,8 @@ pub(crate) struct Faults {
     pub(crate) slow_writes: Duration,
     /// What the server says about a broken write instead of its progress.
     pub(crate) progress: Option<QueryWriteStatusResponse>,
-    /// Reads that pause for ever after their first message.
+    /// Reads that pause forever after their first message.
     pub(crate) stalls: bool,
-    /// Updates that lose all blobs and fail.
     pub(crate) losing_updates: u32,
     /// The length in results.
     pub(crate) length: Option<i64>,
@@ -62,19 +56,14 @@ pub(crate) struct Faults {
     pub(crate) path: Option<&'static str>,
     /// Sends data without end.
     pub(crate) endless: bool,
-    /// Streams of executions that break after their first update.
+    /// Streams that break after their first update.
     pub(crate) broken_executions: u32,
     /// Executions that find an input missing.
     pub(crate) losing_executions: u32,
-    /// An input that one execution does not find.
     pub(crate) lost_input: Option<String>,
-    /// Errors of operations.
     pub(crate) errors: Vec<tonic_types::Status>,
-    /// Statuses of responses of operations.
     pub(crate) statuses: Vec<tonic_types::Status>,
-    /// Whether results are said to be cached.
     pub(crate) is_cached: bool,
-    /// The exit code of commands.
     pub(crate) exit_code: i32,
     /// What commands print to stdout instead of stderr.
     pub(crate) printed: Option<Vec<u8>>,
@@ -89,12 +78,11 @@ pub(crate) struct State {
     /// Partial writes by resource name.
     partial: HashMap<String, Vec<u8>>,
     pub(crate) tokens: Vec<String>,
-    /// Outputs that commands write.
     pub(crate) written: Vec<(String, Vec<u8>)>,
     pub(crate) operations: HashMap<String, watch::Sender<Operation>>,
     /// `skip_cache_lookup` of each execution.
     pub(crate) skipped_cache: Vec<bool>,
-    /// Numbers of digests in requests for missing blobs.
+    /// Numbers of digests per request.
     pub(crate) asked: Vec<usize>,
     /// Beginning and end of each execution.
     pub(crate) busy: Vec<(Instant, Instant)>,
@@ -108,7 +96,7 @@ pub(crate) struct Options {
     pub(crate) max_batch: i64,
     pub(crate) executes: bool,
     pub(crate) function: digest_function::Value,
-    /// Major numbers of the deprecated, the lowest and the highest version.
+    /// Major numbers: deprecated, lowest, highest.
     pub(crate) versions: [Option<i32>; 3],
     pub(crate) workers: usize,
     /// Run times of actions, in turn.

@@ -1,5 +1,3 @@
-//! Inputs of actions, and which of them the server has.
-
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,14 +41,14 @@ pub(crate) struct KnownInputs {
     pub(crate) changed: Notify,
 }
 
-/// Inputs that one caller uploads. Other callers upload those that remain when it is dropped.
+/// Inputs that one caller uploads. When dropped, other callers upload the rest.
 pub(crate) struct Claim<'k> {
     known: &'k KnownInputs,
     pub(crate) digests: Vec<Digest>,
 }
 
 impl KnownInputs {
-    /// Claims the unknown inputs. Returns also whether other callers upload some of the rest.
+    /// Claims the unknown inputs. Returns also whether other callers upload some others.
     pub(crate) fn claim(&self, inputs: &HashMap<Digest, Blob>) -> (Claim<'_>, bool) {
         let mut is_stored = self.lock();
         let (mut digests, mut waits) = (Vec::new(), false);

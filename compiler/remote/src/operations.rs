@@ -19,7 +19,6 @@ use crate::proto::reapi::execution_stage::Value as Stage;
 /// Time limit of cancellations. A signal ends the process afterwards.
 pub(crate) const CANCELLATION: Duration = Duration::from_millis(900);
 
-/// The type of an operation's metadata.
 const METADATA: &str = "type.googleapis.com/build.bazel.remote.execution.v2.ExecuteOperationMetadata";
 
 /// Numbers of unfinished operations.
@@ -36,7 +35,7 @@ pub struct Progress {
 pub struct Executed {
     /// Executed actions by worker. The name is empty if the server does not send it.
     pub by_worker: BTreeMap<String, u64>,
-    /// Actions that the server answered from its cache.
+    /// Actions answered from the server's cache.
     pub cached: u64,
 }
 
@@ -63,7 +62,6 @@ struct Unfinished {
     is_queued: bool,
 }
 
-/// An execution, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Running<'o> {
     operations: &'o Operations,
@@ -102,7 +100,7 @@ impl Operations {
         *executed.by_worker.entry(shorten(worker)).or_default() += 1;
     }
 
-    /// Asks the server to cancel an operation. Servers need not support it.
+    /// Servers need not support it.
     pub(crate) async fn cancel(&self, name: String) {
         let _ = timeout(CANCELLATION, self.client.clone().cancel_operation(CancelOperationRequest { name }))
             .await;

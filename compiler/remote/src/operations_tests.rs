@@ -1,5 +1,3 @@
-//! Operations that take long: progress, cancellation, signals.
-
 use std::os::unix::process::ExitStatusExt as _;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};

@@ -13,7 +13,7 @@ use crate::fake_server::{FakeServer, Options};
 
 const FAULTS: u64 = 1_000;
 
-/// Forwards connections to a server, with a fault after a random number of bytes.
+/// Faults occur after a random number of bytes.
 struct Proxy {
     authority: String,
     faults: Arc<AtomicU64>,

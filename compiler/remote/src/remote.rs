@@ -29,10 +29,10 @@ pub type Outputs = BTreeMap<String, Vec<u8>>;
 /// Contents of an action's inputs.
 pub type Inputs = HashMap<Digest, Blob>;
 
-/// Time limit of an execution, with its time in a queue.
+/// Includes the time in a queue.
 const EXECUTION: Duration = Duration::from_secs(1200);
 
-/// Consecutive failures after which the server is not called any more.
+/// After these consecutive failures the server is not called.
 const MAX_FAILURES: u32 = 3;
 
 /// A server's cache; may be used from several threads. Connects at the first call.
@@ -72,7 +72,7 @@ struct Breaker {
 }
 
 impl Remote {
-    /// Reads no file: the first call reads the files of the settings.
+    /// Reads no file: the first call reads the settings' files.
     #[must_use]
     pub fn new(settings: Settings) -> Remote {
         Remote { settings, started: OnceLock::new(), breaker: Mutex::default(), skipped: Mutex::default() }
@@ -103,7 +103,7 @@ impl Remote {
         self.try_execute(action, inputs).map_err(|error| self.record(&error)).ok()?
     }
 
-    /// Executes an action as [`Remote::execute`], and returns its failure instead of counting it.
+    /// Executes an action as [`Remote::execute`], but returns its failure, uncounted.
     ///
     /// # Errors
     /// The server or the worker failed.
@@ -163,7 +163,7 @@ impl Remote {
         self.settings.can_upload && !breaker.is_open && !breaker.cannot_upload
     }
 
-    /// Stores the outputs of an action, unless the settings or the server do not allow it.
+    /// Stores an action's outputs, if the settings and the server allow it.
     pub fn store(&self, action: &Action, outputs: &Outputs) {
         if !self.can_store() {
             return;
@@ -221,7 +221,7 @@ impl Remote {
         breaker.first.get_or_insert_with(|| Some(Error::Invalid(reason.to_owned())));
     }
 
-    /// Returns the first failure once, and whether the server is not called any more.
+    /// Returns the first failure once, and whether calls have stopped.
     #[must_use]
     pub fn take_failure(&self) -> Option<(Error, bool)> {
         let mut breaker = self.breaker();
@@ -229,7 +229,7 @@ impl Remote {
         Some((error, breaker.is_open))
     }
 
-    /// Runs an operation until its deadline. `None` if it fails, which the breaker counts.
+    /// Runs an operation until its deadline. The breaker counts failures.
     fn run<'a, T, F>(&'a self, operation: impl FnOnce(&'a Client, Deadline) -> F) -> Option<T>
     where
         F: Future<Output = Result<T, Error>>,
@@ -268,7 +268,7 @@ impl Remote {
 
     fn record(&self, error: &Error) {
         let mut breaker = self.breaker();
-        // Operations that were waiting when the breaker opened fail for the same reason.
+        // Operations that waited when the breaker opened fail for the same reason.
         if breaker.is_open {
             return;
         }
@@ -287,7 +287,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Completes outputs with blobs from the store.
 async fn contents(
     client: &Client,
     mut outputs: Vec<Output>,

@@ -50,7 +50,6 @@ pub(super) fn outputs_with(words: u32) -> Outputs {
     ])
 }
 
-/// A server with the result.
 fn filled(options: Options) -> FakeServer {
     let server = FakeServer::start(options);
     let remote = remote(&server);
@@ -66,7 +65,6 @@ fn all_options() -> [Options; 4] {
     all.map(|(has_zstd, is_inline)| Options { has_zstd, is_inline, ..Options::default() })
 }
 
-/// Looks the result up with faults of the server. Returns whether it was found, and the failure.
 fn with_faults(server: &FakeServer, faults: Faults) -> (bool, Option<(Error, bool)>) {
     server.state().faults = faults;
     let (remote, start) = (remote(server), Instant::now());

@@ -11,16 +11,14 @@ use tonic_types::StatusExt as _;
 
 use crate::error::Error;
 
-/// Attempts of one call.
 const ATTEMPTS: u32 = 5;
 /// The mean of the first wait; doubles with each attempt.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// The end of a call, which limits its attempts and waits.
+/// The end of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
-    /// The limit without the time of transfers.
     base: Duration,
     limit: Duration,
     end: Instant,
@@ -36,7 +34,6 @@ impl Deadline {
         Deadline::after(self.base)
     }
 
-    /// Returns how long a stream may pause.
     pub(crate) fn stall(self) -> Duration {
         self.base
     }
@@ -49,7 +46,6 @@ impl Deadline {
         Deadline { base: self.base, limit: self.limit + more, end: self.end + more }
     }
 
-    /// Runs `attempt` until the deadline.
     pub(crate) async fn limit<T>(
         &self,
         call: &'static str,
@@ -62,7 +58,6 @@ impl Deadline {
     }
 }
 
-/// The failure of an attempt.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Another attempt may succeed, after this time if the server names it.
@@ -86,13 +81,12 @@ impl Failure {
     }
 }
 
-/// Converts a status inside of a message.
 pub(crate) fn to_status(status: &tonic_types::Status) -> Status {
     let details = status.encode_to_vec().into();
     Status::with_details(Code::from_i32(status.code), status.message.clone(), details)
 }
 
-/// Repeats transient failures with exponential waits and jitter.
+/// Waits grow exponentially, with jitter.
 pub(crate) async fn with_retries<T, F>(
     call: &'static str,
     deadline: Deadline,

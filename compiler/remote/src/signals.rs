@@ -9,7 +9,7 @@ use crate::operations::{CANCELLATION, Operations};
 
 static OPERATIONS: Mutex<Vec<Weak<Operations>>> = Mutex::new(Vec::new());
 
-/// Cancels `operations` and those of earlier calls at SIGINT, SIGTERM or SIGHUP, and then calls the first call's `end`.
+/// Cancels `operations` and those of earlier calls at SIGINT, SIGTERM or SIGHUP, then calls the first call's `end`.
 pub(crate) fn listen(operations: &Arc<Operations>, end: fn(i32)) {
     static LISTENER: Once = Once::new();
     let mut all = OPERATIONS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,3 @@
-//! Encrypted connections, with certificates on both sides.
-
 use std::path::{Path, PathBuf};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -10,7 +8,6 @@ use super::*;
 use crate::connection::Tls;
 use crate::fake_server::{FakeServer, Options};
 
-/// An authority with files for its certificate and for signed ones.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     folder: tempfile::TempDir,
@@ -33,7 +30,6 @@ impl Authority {
         self.folder.path().join(name)
     }
 
-    /// Returns a certificate and its key.
     fn sign(&self, name: &str) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let parameters = CertificateParams::new(vec![name.to_owned()]).unwrap();

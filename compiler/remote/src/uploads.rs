@@ -1,5 +1,3 @@
-//! Uploads of inputs that the server lacks.
-
 use std::collections::HashMap;
 
 use crate::cas::batches;
@@ -10,8 +8,7 @@ use crate::inputs::Blob;
 use crate::retry::Deadline;
 
 impl Client {
-    /// Stores inputs that the server lacks. Each is asked for once, and callers wait for other callers' uploads of
-    /// their inputs.
+    /// Stores inputs that the server lacks. Asks for each once, and waits for other callers' uploads.
     pub(crate) async fn upload_inputs(
         &self,
         inputs: &HashMap<Digest, Blob>,

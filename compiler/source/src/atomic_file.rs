@@ -344,7 +344,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     (file.dev(), file.ino()) == (there.dev(), there.ino())
 }
 
-/// Describes a failed write with a fix: ``cannot write `PATH`: No space left on device``.
+/// Describes a failed write with a fix.
 #[must_use]
 pub fn file_error(action: &str, path: &Path, error: &io::Error) -> Diagnostic {
     let diagnostic = Diagnostic::error(format!("cannot {action} `{}`: {error}", path.display()));

@@ -90,7 +90,6 @@ cubinder_source::diagnostics! {
     }
 }
 
-/// Adds a remedy for unreadable files.
 pub(super) fn with_help(error: Diagnostic) -> Diagnostic {
     match error.help {
         Some(_) => error,

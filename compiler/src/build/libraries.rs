@@ -66,7 +66,6 @@ impl Libraries {
         self.0.iter().flat_map(|library| library.plugins.iter().map(move |plugin| (library, plugin)))
     }
 
-    /// Reports plugins that a TensorRT cannot build with, or that lack code for a GPU.
     pub(super) fn check(&self, installation: &Installation, gpus: &[ComputeCapability]) -> Vec<Diagnostic> {
         let mut errors = Vec::new();
         for (library, plugin) in self.plugins() {
@@ -89,7 +88,7 @@ fn targets<'a>(gpus: impl Iterator<Item = &'a ComputeCapability>) -> String {
     gpus.map(|gpu| format!("sm_{}{}", gpu.major, gpu.minor)).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the path of the code library that `cubinder compile --embed` writes beside a library.
+/// Returns the path of the code library beside a library.
 pub(super) fn code_library(library: &Path) -> PathBuf {
     let name = library.file_stem().unwrap_or_default().to_string_lossy();
     library.with_file_name(format!("{name}-code.so"))

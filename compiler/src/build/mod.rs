@@ -1,5 +1,4 @@
-//! Builds an engine with the installed TensorRT: checks the model, libraries and shapes, runs TensorRT, and replaces
-//! the plan.
+//! Builds an engine with the installed TensorRT, and replaces the plan.
 //!
 //! `cubinder-tensorrt` knows TensorRT; this module knows models and plugin libraries.
 
@@ -131,7 +130,6 @@ pub fn build(request: &Request, search: &Search, watch: &mut dyn Watch) -> Resul
     Ok(Outcome { installation, others: found.collect(), built, bytes, warnings: problems, kept })
 }
 
-/// Returns the files that this program or TensorRT reads.
 fn read_files(request: &Request, model: Option<&Model>) -> Vec<PathBuf> {
     let codes = request.plugins.iter().filter(|_| request.embed).map(|library| code_library(library));
     let folder = parent_folder(&request.model);
@@ -140,8 +138,7 @@ fn read_files(request: &Request, model: Option<&Model>) -> Vec<PathBuf> {
     named.cloned().chain(codes).chain(weights).collect()
 }
 
-/// Rejects outputs that cannot be written, or that are one of the files that the command reads; `example` is a name for
-/// a file.
+/// Rejects outputs that cannot be written, or that the command reads; `example` is a file name.
 pub(crate) fn check_output<'a>(
     output: &Path,
     example: &str,
@@ -160,7 +157,6 @@ pub(crate) fn check_output<'a>(
     check_replaceable(output, output, "`--output`")
 }
 
-/// Returns the findings of `cubinder onnx list`.
 fn check_model(request: &Request, model: &Model, libraries: &Libraries) -> Vec<Diagnostic> {
     let plugins = match Plugins::open(&libraries.with_plugins()) {
         Ok(plugins) => plugins,

@@ -37,7 +37,7 @@ impl Part {
     }
 }
 
-/// Returns the ranges of shapes and values; rejects malformed, contradictory and missing ones.
+/// Rejects malformed, contradictory and missing ranges.
 pub(super) fn ranges(
     inputs: &[NetworkInput],
     shapes: &[String],

@@ -299,7 +299,6 @@ fn summary(outcome: &CompiledLibraries, elapsed: Duration) -> String {
     text
 }
 
-/// Lists what workers executed, and why compiles are not in the shared cache.
 fn sharing(compiled: &CompiledBundle) -> String {
     let Activity { by_worker, cached, .. } = &compiled.workers;
     let workers = by_worker.iter().map(|(name, count)| match name.as_str() {
@@ -374,7 +373,6 @@ pub(super) fn progress_bar(quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
     }
-    // indicatif hides the bar if stderr is not a terminal.
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}");
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))

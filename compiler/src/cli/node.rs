@@ -39,7 +39,6 @@ impl NodeArguments {
         ])
     }
 
-    /// Returns the arguments, for another process.
     pub(super) fn arguments(&self) -> Vec<String> {
         let NodeArguments { shapes, values, attributes, types, formats } = self;
         let options = [

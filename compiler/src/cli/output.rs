@@ -53,7 +53,6 @@ pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
             let colour = if wants_colour() { Colour::Ansi } else { Colour::Plain };
             let mut text = diagnostic::render(diagnostics, colour);
             text.extend(diagnostic::explain_hint(diagnostics).map(|hint| hint + "\n"));
-            // A closed stderr cannot be reported.
             let _ = std::io::stderr().write_all(text.as_bytes());
         }
         MessageFormat::Json => match diagnostic::to_json_lines(diagnostics) {

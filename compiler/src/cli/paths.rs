@@ -115,7 +115,6 @@ fn find() -> Vec<(Name, Found)> {
     ]
 }
 
-/// Returns the runtime library that `cubinder compile` would use.
 pub(super) fn runtime_library(installation: &Installation) -> Result<PathBuf, Diagnostic> {
     match environment_path("CUBINDER_RUNTIME_LIBRARY") {
         Some(path) if path.is_file() => Ok(path),

@@ -83,7 +83,6 @@ pub(super) fn route(text: &str) -> Result<Route, String> {
     Route::from_name(text).ok_or_else(|| "expected `plugin` or `native`".to_owned())
 }
 
-/// Opens the only project of `options`.
 pub(super) fn open(options: ProjectOptions) -> Result<Project, Vec<Diagnostic>> {
     Ok(one_project(Project::open_around(options, &current_folder()?)?)?)
 }

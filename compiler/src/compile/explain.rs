@@ -80,7 +80,6 @@ fn with_similar(plugin: &Resolved, error: Diagnostic, name: &str, prefix: &str) 
     }
 }
 
-/// Returns the text reader's certain errors, which replace the compiler's.
 pub(super) fn with_what_was_read(
     mut mistakes: Vec<Diagnostic>,
     reported: Vec<Diagnostic>,

@@ -34,7 +34,7 @@ pub(super) struct Job<'p> {
     pub(super) prepared: PreparedUnit,
     /// A target of each architecture on which parameters may depend.
     signature_targets: Vec<Target>,
-    /// Length in bytes of the source and the project files that it includes.
+    /// Bytes of the source and the project files that it includes.
     pub(super) text_length: usize,
     /// Include folders with machine-specific names.
     pub(super) machine_folders: Vec<String>,
@@ -50,7 +50,7 @@ pub(super) struct CompileJobs<'p> {
     pub(super) sources: Sources<'p>,
 }
 
-/// A plugin's jobs. Launches of a kernel with equal used types and constants share one.
+/// Launches of a kernel with equal used types and constants share a job.
 pub(super) struct PluginJobs<'p> {
     pub(super) plugin: &'p CheckedPlugin,
     /// Range in [`CompileJobs::jobs`].
@@ -100,7 +100,6 @@ fn read_sources(plugins: &[CheckedPlugin]) -> Result<Sources<'_>, Vec<Diagnostic
 }
 
 impl<'p> CompileJobs<'p> {
-    /// Collects jobs; none without a session.
     pub(super) fn new(
         project: &'p Project,
         session: Option<&'p Session>,
@@ -168,7 +167,6 @@ impl<'p> CompileJobs<'p> {
     }
 }
 
-/// A file's facts, which all units of a plugin share.
 struct TextFacts {
     /// Manifest names that it uses, if known.
     names: Option<BTreeSet<String>>,
@@ -340,7 +338,6 @@ fn set_signature(compiled: &mut [CompiledJob<'_>], request: SignatureRequest, si
     }
 }
 
-/// The bar appears after 250 ms.
 fn step(progress: &ProgressBar, compiled: String) {
     if progress.elapsed() < Duration::from_millis(250) {
         progress.update(|state| state.set_pos(state.pos() + 1));
@@ -395,8 +392,8 @@ fn with_warnings(kernels: Vec<CompiledKernel>, alone: Vec<CodeResult>) -> Vec<Co
     each.map(|(kernel, alone)| Ok(CompiledKernel { warnings: alone?.warnings, ..kernel })).collect()
 }
 
-/// Returns the results of a failed program's kernels. Their code replaces the program's, unless NVRTC did not return:
-/// another machine may compile the program, and must not write another library.
+/// Kernels' code replaces a failed program's, unless NVRTC did not return: another machine may compile the program, and
+/// must not write another library.
 fn instead_of_program(errors: Vec<CompileMessage>, mut alone: Vec<CodeResult>) -> Vec<CodeResult> {
     let is_of_machine = errors.iter().any(|error| error.cause == Cause::NoResult);
     if let Some(first) = alone.first_mut().filter(|_| is_of_machine)
@@ -448,7 +445,6 @@ fn compile_missing_signatures(
     }
 }
 
-/// Groups requests by program and architecture.
 fn group_by_program(jobs: &[Job<'_>], programs: &[Program]) -> Vec<Vec<SignatureRequest>> {
     let of_program = |program: &Program| {
         let targets = program.first().and_then(|job| jobs.get(*job)).map(|job| &job.signature_targets);

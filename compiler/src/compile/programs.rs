@@ -73,16 +73,15 @@ fn rows(variants: &[Variant]) -> Vec<usize> {
     variants.iter().enumerate().map(row).collect()
 }
 
-/// A group is divided until its text, counted once per kernel, is this short: kernels cost NVRTC about the same in any
-/// program. Starting a program costs as much as 10 to 15 kernels of 300 bytes (NVRTC 13.0).
+/// Maximum bytes of a program's text, counted once per kernel: starting a program costs as much as 10 to 15 kernels of
+/// 300 bytes (NVRTC 13.0).
 const TEXT_PER_PROGRAM: usize = 48 << 10;
 
 /// The number of programs grows with the square root of the number of kernels (2 above 40, 8 for 1000): processors
 /// stay busy, and starting programs costs less than a tenth.
 const KERNELS_OF_ONE: usize = 40;
 
-/// Returns the number of programs for `kernels` of a text of `length` bytes: each kernel alone, or a power of two, which
-/// one more kernel rarely changes.
+/// Returns the number of programs: each kernel alone, or a power of two, which one more kernel rarely changes.
 fn parts(kernels: usize, length: usize) -> usize {
     let text = kernels.saturating_mul(length);
     let mut parts = 1;

@@ -37,7 +37,6 @@ pub(super) fn record(
     record
 }
 
-/// Lists compilers: `cubinder 0.1.0, NVRTC 13.0; pad by triton 3.9.0`.
 pub(super) fn producer(nvrtc: Option<(i32, i32)>, plugins: &[CheckedPlugin]) -> String {
     let mut producer = format!("cubinder {}", env!("CARGO_PKG_VERSION"));
     if let Some((major, minor)) = nvrtc {
@@ -55,7 +54,6 @@ pub(super) fn producer(nvrtc: Option<(i32, i32)>, plugins: &[CheckedPlugin]) -> 
     producer + &others.concat()
 }
 
-/// Describes NVRTC if it compiled code.
 pub(super) fn compiler(session: Option<&Session>, release: Option<(i32, i32)>) -> Option<Compiler> {
     let (session, (major, minor)) = session.zip(release)?;
     let identity = session.toolkit().nvrtc_identity().ok()?;
@@ -100,7 +98,6 @@ fn in_order(mut files: Vec<File>) -> Vec<File> {
     files
 }
 
-/// Warns if the CUDA headers' release differs from NVRTC's.
 pub(super) fn doubt_of_headers(
     session: Option<&Session>,
     release: Option<(i32, i32)>,
@@ -111,7 +108,6 @@ pub(super) fn doubt_of_headers(
     origins.iter().flatten().any(needs_headers).then(|| session.toolkit().doubt_of_headers(release)).flatten()
 }
 
-/// Returns the origin of precompiled code in file `index`.
 pub(super) fn of_foreign(root: &Path, code: &ForeignCode, index: usize) -> Option<Origin> {
     let file = code.files.get(index)?;
     let loaded = file.loaded.as_ref()?;

@@ -25,10 +25,9 @@ cubinder_source::diagnostics! {
     error "cannot write results to `{path}`: {reason}" {}
 }
 
-/// Maximum size of an output in bytes, far above that of code.
+/// Bytes, far above those of code.
 const MAX_OUTPUT: u64 = 256 << 20;
 
-/// A file of results, to be read or to be written.
 #[derive(Debug)]
 pub(super) struct ResultsFile {
     path: PathBuf,

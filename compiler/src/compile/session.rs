@@ -10,8 +10,7 @@ use super::shared_cache::RemoteCache;
 use crate::check_plugins::CheckedPlugin;
 use crate::project::{Plan, Project};
 
-/// Opens a session for a compile; `None` if all kernels are precompiled. Rejects an NVRTC that is too new for the oldest
-/// drivers.
+/// `None` if all kernels are precompiled. Rejects an NVRTC that is too new for the oldest drivers.
 pub(super) fn for_plugins(
     project: &Project,
     plugins: &[CheckedPlugin],
@@ -25,7 +24,6 @@ pub(super) fn for_plugins(
     Ok(Some(session.sharing(Arc::new(shared), &project.root, replacement)))
 }
 
-/// Opens a session that copies results and compiles nothing.
 pub(super) fn for_copies(
     project: &Project,
     plugins: &[CheckedPlugin],
@@ -36,7 +34,6 @@ pub(super) fn for_copies(
     Ok(session.map(|session| session.sharing(Arc::new(shared), &project.root, Replacement::NoCopies)))
 }
 
-/// The local cache.
 pub(super) fn cache(overrides: &Overrides, use_cache: bool) -> Cache {
     overrides.cache.as_ref().filter(|_| use_cache).map_or_else(Cache::disabled, |folder| Cache::open(folder))
 }

@@ -18,7 +18,7 @@ use crate::remote::{end, settings};
 
 use super::results_file::ResultsFile;
 
-/// Maximum run time of a compile on a worker.
+/// Of a compile on a worker.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 cubinder_source::diagnostics! {
@@ -29,14 +29,12 @@ cubinder_source::diagnostics! {
     }
 }
 
-/// Where results are.
 #[derive(Debug)]
 enum Store {
     Server(Box<Server>),
     File(Arc<ResultsFile>),
 }
 
-/// A store, perhaps workers, and the digests of this session's files.
 #[derive(Debug)]
 pub(super) struct RemoteCache {
     store: Store,
@@ -96,7 +94,6 @@ impl RemoteCache {
         }
     }
 
-    /// Uses a file instead of servers.
     pub(super) fn of_file(file: Arc<ResultsFile>, digests: Cache) -> RemoteCache {
         RemoteCache::with_store(Store::File(file), digests, Replacement::NoCopies)
     }
@@ -157,7 +154,6 @@ impl SharedCache for RemoteCache {
 }
 
 impl Entry<'_> {
-    /// Returns all files, directories and messages of the action.
     fn inputs(&self) -> Result<Inputs, String> {
         let messages = self.tree.blobs.iter().chain(&self.action.blobs);
         self.servers.files.blobs(self.compile.inputs.values(), messages)

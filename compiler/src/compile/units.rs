@@ -188,7 +188,6 @@ fn finish_precompiled(
 }
 
 impl CompiledJob<'_> {
-    /// Searches code objects that are not in `seen`.
     fn machine_path(&self, seen: &mut HashSet<Digest>) -> Option<Diagnostic> {
         let Job { prepared, machine_folders, .. } = self.job;
         let codes = self.codes.iter().filter_map(|(_, code)| code.as_ref().ok());
@@ -197,7 +196,6 @@ impl CompiledJob<'_> {
     }
 }
 
-/// Joins a unit's results and checks them against each other and the manifest.
 fn finish_unit(
     session: Option<&Session>,
     resolved: &Resolved,

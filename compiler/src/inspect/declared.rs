@@ -6,7 +6,6 @@ use super::{DeclaredReport, DimsReport, LimitsReport, PluginReport, Range, Varia
 /// Maximum listed values, unless `Full`.
 const SHOWN_VALUES: usize = 16;
 
-/// Formats `attribute pads: i32[] = [1, 1], 2..=16 elements, each 0..=1024  # before and after`.
 pub(super) fn attribute(declared: &DeclaredReport, detail: Verbosity) -> String {
     let DeclaredReport { name, types, .. } = declared;
     if let (Some(value), Verbosity::Short) = (&declared.value, detail) {
@@ -30,8 +29,6 @@ pub(super) fn attribute(declared: &DeclaredReport, detail: Verbosity) -> String 
     format!("attribute {name}: {ty}{given}{}{}", joined(facts), doc(declared))
 }
 
-/// Formats `input x: f32 or f16, linear or hwc8, rank 4, dims 1..=64  # what is scaled`, or pairs: `f32 linear or f16
-/// hwc8`.
 pub(super) fn tensor(declared: &DeclaredReport, variants: &[VariantReport]) -> String {
     let DeclaredReport { role, name, types, formats, .. } = declared;
     let pairs = pairs(name, variants);
@@ -62,7 +59,6 @@ pub(super) fn tensor(declared: &DeclaredReport, variants: &[VariantReport]) -> S
     format!("{role} {name}: {kinds}{}{}", joined(facts), doc(declared))
 }
 
-/// Returns pairs of type and format: `f16 hwc8`.
 fn pairs(tensor: &str, variants: &[VariantReport]) -> Vec<String> {
     let rows = variants.iter().flat_map(|variant| &variant.tensors);
     each_once(rows.filter(|row| row.name == tensor).map(|row| format!("{} {}", row.ty, row.format)))
@@ -89,7 +85,6 @@ pub(super) fn onnx_node(plugin: &PluginReport) -> String {
     }
 }
 
-/// Lists further requirements of builds (`is_to_build`) or runs.
 pub(super) fn needs(interface: &[DeclaredReport], is_to_build: bool) -> Vec<String> {
     let names = |is_meant: &dyn Fn(&DeclaredReport) -> bool| {
         let names = interface.iter().filter(|it| is_meant(it)).map(|it| it.name.as_str());

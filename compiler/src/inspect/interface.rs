@@ -122,7 +122,6 @@ report! {
     }
 }
 
-/// Reports attributes and tensors, with a node's attribute `values` if any.
 pub(super) fn interface(plugin: &Plugin, values: &[Value]) -> Vec<DeclaredReport> {
     let attributes = plugin.attributes.iter().enumerate();
     let attributes = attributes.map(|(index, it)| attribute(plugin, index, it, values.get(index)));
@@ -161,7 +160,6 @@ fn attribute(plugin: &Plugin, index: usize, attribute: &Attribute, value: Option
     }
 }
 
-/// Returns unique values in table order.
 fn specialized(plugin: &Plugin, attribute: usize) -> Vec<serde_json::Value> {
     let all = plugin.variants.iter().flat_map(|variant| &variant.specialized);
     let of_it = all.filter(|(index, _)| *index as usize == attribute);

@@ -373,7 +373,7 @@ fn starts_as_ptx(bytes: &[u8]) -> bool {
     code.next().is_some_and(|line| line.starts_with(b".version"))
 }
 
-/// Adds scanned containers; returns the first bundle's digest.
+/// Returns the first bundle's digest.
 fn collect(bytes: &[u8], report: &mut Report) -> Option<Digest> {
     let mut all = Vec::new();
     for (offset, found) in container::scan(bytes) {
@@ -496,7 +496,6 @@ fn known_devices() -> impl Iterator<Item = ComputeCapability> {
     fit::KNOWN.into_iter().map(ComputeCapability::from_number)
 }
 
-/// Returns whether every launch has code for a device.
 pub(crate) fn runs_on(plugin: &Plugin, device: ComputeCapability) -> bool {
     plugin.variants.iter().flat_map(Variant::launches).all(|launch| thin::serves(&launch.code, device))
 }

@@ -29,7 +29,6 @@ pub struct NativeReport {
 /// Precedes every PTX text's first entry (PTX ISA 9.0, "PTX module directives: .version").
 const VERSION: &[u8] = b".version ";
 
-/// Returns a file's unique kernels by offset.
 pub(super) fn kernels(bytes: &[u8]) -> Vec<NativeReport> {
     let mut found: BTreeMap<Digest, NativeReport> = BTreeMap::new();
     for (start, text) in texts(bytes) {

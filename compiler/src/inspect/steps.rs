@@ -152,7 +152,6 @@ pub(super) fn is_plain(steps: &[StepReport]) -> bool {
     matches!(steps, [StepReport { when: None, work: WorkReport::Launch(launch) }] if plain(launch))
 }
 
-/// Formats `launch sum_parts<float> in clusters of 2 x 1 x 1, when numel(x) > 4096`.
 pub(super) fn line(step: &StepReport) -> String {
     let condition: String = step.when.iter().map(|when| format!(", when {}", when.text)).collect();
     match &step.work {

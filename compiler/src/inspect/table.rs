@@ -119,7 +119,6 @@ fn container_table(container: &ContainerReport, has_ops: bool, detail: Verbosity
     text
 }
 
-/// Names the creator that a node requires, and its source.
 pub(super) fn requirement(container: &ContainerReport) -> Option<String> {
     let name = container.asks_for.as_ref()?;
     let source = match container.refers_to.is_some() && !container.plugins.is_empty() {
@@ -148,7 +147,6 @@ fn built(container: &ContainerReport) -> Option<String> {
     (!facts.is_empty()).then(|| format!("built for {}", facts.join(", with ")))
 }
 
-/// Includes an ONNX node if `is_op`.
 fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Verbosity) -> String {
     let mut text = String::new();
     let name = qualified(&plugin.namespace, &plugin.name);

@@ -72,7 +72,7 @@ impl Project {
         (targets, left_out)
     }
 
-    /// Returns errors of NVRTC options, checked together because one may be another's value.
+    /// Checks options together because one may be another's value.
     fn wrong_options(&self, plugin: &Resolved) -> Vec<Diagnostic> {
         let options = &plugin.manifest.compile.options;
         let of_config: &[String] = self.config.as_ref().map_or(&[], |config| &config.options);

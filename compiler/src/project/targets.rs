@@ -98,7 +98,6 @@ fn of_kinds(targets: Vec<PlannedTarget>, plugin: &Resolved, errors: &Sink) -> Ve
     targets.into_iter().filter(|planned| code.is_empty() || is_asked(planned)).collect()
 }
 
-/// Returns the span of all targets if in one file.
 fn place_of_all(targets: &[PlannedTarget]) -> Option<Span> {
     let first = targets.first()?.span.as_ref()?;
     let last = targets.last()?.span.as_ref()?;

@@ -20,7 +20,6 @@ pub struct InputFiles {
     folders: Mutex<HashMap<PathBuf, Result<Folder, String>>>,
 }
 
-/// An encoded folder with its files and directories.
 #[derive(Debug, Clone)]
 struct Folder {
     root: Digest,
@@ -34,7 +33,6 @@ impl InputFiles {
         InputFiles { digests, files: Mutex::default(), folders: Mutex::default() }
     }
 
-    /// Encodes inputs by path, with directories that may be empty.
     pub(crate) fn tree(
         &self,
         inputs: &BTreeMap<String, Input>,
@@ -50,7 +48,6 @@ impl InputFiles {
         Ok(root.encode())
     }
 
-    /// Returns the contents of inputs and messages.
     pub(crate) fn blobs<'m>(
         &self,
         inputs: impl Iterator<Item = &'m Input>,

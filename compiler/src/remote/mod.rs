@@ -1,4 +1,4 @@
-//! Actions for servers of the Remote Execution API: their inputs, and runs of this program on workers with a GPU.
+//! Actions for servers of the Remote Execution API.
 
 pub mod gpu;
 pub mod inputs;
@@ -12,7 +12,7 @@ pub(crate) fn end(signal: i32) {
     let _ = signal_hook::low_level::emulate_default_handler(signal);
 }
 
-/// Returns how to reach a configured server. Reads no file.
+/// Reads no file.
 pub(crate) fn settings(config: &RemoteConfig, endpoint: &Endpoint, on_signal: Option<fn(i32)>) -> Settings {
     let RemoteConfig { headers_file, credential_helper, .. } = config;
     let tls = Tls { ca: config.ca.clone(), identity: config.identity.clone() };

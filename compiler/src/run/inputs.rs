@@ -44,7 +44,6 @@ impl<'a> GivenInputs<'a> {
         if errors.is_empty() { Ok(GivenInputs { request, shapes }) } else { Err(errors) }
     }
 
-    /// Sets the inputs' shapes and data.
     pub(super) fn fill(&self, tensors: &mut [Tensor]) -> Result<(), Vec<Diagnostic>> {
         let mut errors: Vec<Diagnostic> = tensors.iter().filter_map(|tensor| check(tensor).err()).collect();
         let inputs = || tensors.iter().filter(|tensor| tensor.is_input).map(|tensor| tensor.name.as_str());
@@ -132,7 +131,6 @@ fn check_shape(input: &Tensor, shape: &[i64]) -> Result<(), Diagnostic> {
     Err(OutOfRange { name: &input.name, shape: shape_text(shape), range }.into())
 }
 
-/// Returns the type of TensorRT's name.
 pub(super) fn element_type(tensor: &Tensor) -> Result<DataType, Diagnostic> {
     Ok(match tensor.ty.as_str() {
         "FLOAT" => DataType::F32,

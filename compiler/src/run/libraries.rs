@@ -30,7 +30,6 @@ pub struct LoadedLibrary {
     pub nodes: Option<usize>,
 }
 
-/// A library that runs nodes.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Role {
     /// For nodes with their own code.

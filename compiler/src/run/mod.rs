@@ -1,5 +1,4 @@
-//! Runs an engine with the installed TensorRT: chooses plugin libraries and inputs, reads outputs, and compares them
-//! ([`compare()`]).
+//! Runs an engine with the installed TensorRT, and compares its outputs ([`compare()`]).
 //!
 //! `cubinder-tensorrt` knows TensorRT; this module knows plugin libraries and NumPy files.
 

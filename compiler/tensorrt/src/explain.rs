@@ -9,7 +9,6 @@ use crate::log::LogLine;
 use crate::process::Ended;
 
 pub(crate) struct Failure {
-    /// Stage of the script's failure, or empty.
     pub(crate) stage: String,
     pub(crate) texts: Vec<String>,
     pub(crate) log: Vec<LogLine>,
@@ -93,7 +92,6 @@ pub(crate) struct Task {
     /// Whether TensorRT-RTX needs a GPU for it.
     pub(crate) needs_gpu: bool,
     pub(crate) staged: fn(&Failure) -> Option<Explanation>,
-    /// Remedy for messages of a Cubinder plugin.
     pub(crate) own_help: String,
     /// Cause if the process succeeds without a result.
     pub(crate) no_result: &'static str,
@@ -102,7 +100,7 @@ pub(crate) struct Task {
 impl Task {
     pub(crate) fn explain(&self, kind: Kind, failure: &Failure) -> Explanation {
         let errors = failure.log.iter().filter(|line| line.is_error).map(|line| line.text.as_str());
-        // At other stages the script's text is not TensorRT's.
+        // At other stages the text is not TensorRT's.
         let is_reported = matches!(failure.stage.as_str(), "" | "parse" | "builder" | "import");
         let texts = failure.texts.iter().map(String::as_str).filter(|_| is_reported);
         // The plugin's errors precede their consequences.
@@ -125,7 +123,6 @@ impl Task {
         found
     }
 
-    /// Returns whether a line frames others, or reports a GPU that is not needed.
     fn is_noise(&self, kind: Kind, text: &str) -> bool {
         if kind == Kind::Rtx && !self.needs_gpu && text.contains("catchCudaError") {
             return true;

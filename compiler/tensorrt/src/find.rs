@@ -66,7 +66,7 @@ impl Search {
         Search { homes: Kind::ALL.into_iter().filter_map(home).collect(), pythons, path }
     }
 
-    /// Finds a choice's installations, in order of use; fails if none is found or a named path is unusable.
+    /// Finds a choice's installations, in order of use; fails without any, or for an unusable path.
     pub fn find(
         &self,
         choice: Option<&Choice>,
@@ -88,7 +88,7 @@ impl Search {
     }
 
     /// Finds products' installations, in order of use, and what was searched in vain. Fails for a home without its
-    /// program, or if nothing is found because Python cannot run.
+    /// program, or without any if Python cannot run.
     pub fn of_kinds(
         &self,
         kinds: &[Kind],
@@ -206,7 +206,7 @@ fn of_python(python: &Path, modules: &Modules, kind: Kind) -> Option<Installatio
     Some(Installation { kind, route, version: version.and_then(Version::parse), libraries })
 }
 
-/// Finds an unpacked release's program, whose libraries can be named instead.
+/// Its libraries can be named instead.
 fn program_in(home: &Path, kind: Kind) -> Option<PathBuf> {
     let places = [home.join("bin"), home.to_owned()].map(|folder| folder.join(kind.program()));
     places.into_iter().find(|program| is_program(program))

@@ -20,7 +20,6 @@ pub trait Watch {
 pub(crate) struct Ended {
     /// Last lines, all errors and warnings.
     pub(crate) log: Vec<LogLine>,
-    /// Stage and texts of a reported failure.
     pub(crate) failed: Option<(String, Vec<String>)>,
     pub(crate) status: ExitStatus,
 }
@@ -31,10 +30,10 @@ impl Ended {
     }
 }
 
-/// Maximum log lines besides errors and warnings.
+/// Maximum lines besides errors and warnings.
 const KEPT: usize = 64;
 
-/// Maximum characters shown of an unknown event.
+/// Maximum characters of an unknown event.
 const SHOWN: usize = 120;
 
 /// `answer` returns the whole input after some event. With `has_events`, stdout has events.

@@ -126,7 +126,6 @@ fn answer(call: &mut Command) -> Result<Event, String> {
     event.ok_or_else(|| last_words(output.status, &String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Returns stderr's last line, such as an exception, and the exit status.
 fn last_words(status: ExitStatus, stderr: &str) -> String {
     let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
     let ending = ending(status);

@@ -1,5 +1,3 @@
-//! Runs an engine once, and measures it.
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -42,7 +40,6 @@ pub struct Ran {
     pub warnings: Vec<String>,
 }
 
-/// Sets the inputs' shapes and data.
 pub(crate) type Fill<'a> = dyn FnMut(&mut [Tensor]) -> Result<(), Vec<Diagnostic>> + 'a;
 
 /// Runs an engine with `fill`'s data; fails without Python bindings, or if TensorRT or `fill` does.

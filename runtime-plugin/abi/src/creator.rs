@@ -156,7 +156,7 @@ impl CreatorList {
         &self.all.forward
     }
 
-    /// Returns the creators to register: an older TensorRT rejects the library or misuses quick creators.
+    /// Without `has_quick`, TensorRT rejects the library or misuses quick creators.
     pub(crate) fn for_registering(&self, has_quick: bool) -> &[This] {
         if has_quick { &self.all.forward } else { &self.plain.forward }
     }

@@ -1,6 +1,5 @@
 //! Foreign vtables, and compile-time checks of foreign layouts.
 
-/// Asserts sizes and offsets in a unit.
 macro_rules! layout {
     ($unit:expr; $($type:ty = $size:literal { $($field:ident = $offset:literal),* };)*) => {
         const _: () = {

@@ -61,7 +61,7 @@ impl Environment for Facts<'_> {
 
 const SHOWN: usize = 64;
 
-/// Formats attributes and known shapes as a message's end: `; k = 1, x is 2x3`.
+/// Formats attributes and known shapes as a message's end.
 #[must_use]
 pub fn describe(plugin: &Plugin, facts: &Facts<'_>) -> String {
     let attributes = plugin.attributes.iter().zip(facts.attributes);

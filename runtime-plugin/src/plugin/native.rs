@@ -108,7 +108,6 @@ impl NativePlugin {
         Ok(built_for)
     }
 
-    /// Warns that aliased outputs must be bound to their inputs.
     pub(super) fn uncopied(&self) -> Option<String> {
         let plugin = self.state.node.definition.plugin();
         let names = plugin.outputs.iter().filter_map(|output| {

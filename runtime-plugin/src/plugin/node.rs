@@ -69,7 +69,6 @@ impl NamedNode {
         Ok(node)
     }
 
-    /// Returns `sample::circ_pad_plugin`, and the node's name if known.
     pub(super) fn title(&self) -> String {
         let op = self.definition.plugin().full_name();
         if self.name.is_empty() { op } else { format!("{op} `{}`", self.name) }
@@ -160,7 +159,6 @@ impl NodeData {
     }
 }
 
-/// Names the op: `sample::circ_pad_plugin 1; pads = [1, 1]`.
 fn metadata(plugin: &Plugin, attributes: &[Value]) -> String {
     let known = launch::describe(plugin, &Facts { attributes, ..Facts::default() });
     // TensorRT's strings cannot contain NUL.

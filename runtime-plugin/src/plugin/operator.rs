@@ -113,7 +113,6 @@ impl Operator {
         })
     }
 
-    /// Returns upper bounds of data-dependent sizes, by output.
     fn bounds(&self, facts: &Facts<'_>, steps: &mut Steps) -> Result<Vec<Option<i64>>> {
         let bound = |output: &Output| {
             let Some(size) = &output.size else { return Ok(None) };
@@ -156,7 +155,6 @@ impl Operator {
         work(&facts, &mut steps)
     }
 
-    /// Extents of each input, or its values.
     fn split<'a>(&self, InputShapes { ranks, extents }: InputShapes<'a>) -> Result<Vec<&'a [i64]>> {
         let inputs = &self.node.definition.plugin().inputs;
         self.check_count(ranks)?;

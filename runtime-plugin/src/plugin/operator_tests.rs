@@ -58,7 +58,6 @@ fn flat(plugin: &Plugin, sizes: &Sizes) -> (Vec<i32>, Vec<i64>) {
     (ranks, extents)
 }
 
-/// Computes as a client of the C interface does.
 fn computed(words: &[i64], ranks: &[i32], extents: &[i64], sizes: &[i64]) -> Vec<Vec<i64>> {
     use cubinder_expr::ShapeOp::{CeilDiv, Equal, FloorDiv, Less, Max, Min, Prod, Sub, Sum};
     let operations = [Sum, Prod, Max, Min, Sub, Equal, Less, FloorDiv, CeilDiv];

@@ -23,7 +23,6 @@ pub(super) struct ChoiceLog {
 }
 
 impl LogState {
-    /// Returns whether nothing remains to log.
     pub(super) fn covers(&self, choice: ChoiceLog) -> bool {
         (self.without_value || !choice.without_value)
             && (choice.replaced_by.is_none() || choice.replaced_by == self.replaced_by)
@@ -72,7 +71,6 @@ impl LogState {
     }
 }
 
-/// Returns `variant 2 (T=f32 VEC=4)`.
 pub(super) fn variant_name(variant: &Variant) -> String {
     let Variant { id, label, .. } = variant;
     if label.is_empty() { format!("variant {id}") } else { format!("variant {id} ({label})") }

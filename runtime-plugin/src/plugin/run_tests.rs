@@ -417,7 +417,6 @@ fn control(change: impl FnOnce(&mut FakeDriver)) {
     }
 }
 
-/// Prepares a node whose first code was refused unclearly.
 fn prepared_with_replacement() -> (NamedNode, RunState) {
     for call in 1..100 {
         let targets = ["compute_89", "compute_80"];

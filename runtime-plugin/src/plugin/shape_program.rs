@@ -3,7 +3,6 @@
 use cubinder_expr::{ShapeBuilder, ShapeOp};
 use trt_abi::{Error, Result};
 
-/// Index of an instruction.
 pub(super) type Index = usize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,14 +20,12 @@ pub(super) enum Instruction {
     Operation(ShapeOp, Index, Index),
 }
 
-/// The extents of an input, or its values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InputPart {
     pub(super) length: usize,
     pub(super) has_values: bool,
 }
 
-/// Records what a shape reads and computes.
 #[derive(Debug)]
 pub(super) struct ShapeProgram {
     inputs: Vec<InputPart>,

@@ -14,7 +14,6 @@ use super::build::{check_counts, shape_inputs_are_named};
 use super::node::NamedNode;
 use super::shape_program::{Index, InputPart, Instruction, ShapeProgram};
 
-/// Returns the outputs' shapes and the inputs' ranks.
 pub(super) fn output_shapes<'b>(
     node: &NamedNode,
     inputs: &[Shape<'b>],
@@ -79,7 +78,6 @@ pub(super) fn output_shapes<'b>(
     Ok(ranks.into_iter().map(|rank| u8::try_from(rank).unwrap_or(u8::MAX)).collect())
 }
 
-/// Lowers a launch to TensorRT's expressions ([`cubinder_launch::native`]).
 pub(super) fn launch_expressions<'b>(
     node: &NamedNode,
     when: Option<&Guard>,
@@ -190,7 +188,6 @@ fn given<'b>(
     all.ok_or_else(|| node.invalid("an input is missing"))
 }
 
-/// Makes TensorRT's expressions of a program.
 struct Replay<'a, 'b> {
     inputs: &'a [AnnouncedInput<'b>],
     builder: &'a ExprBuilder<'b>,

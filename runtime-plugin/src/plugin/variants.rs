@@ -6,7 +6,6 @@ use trt_abi::Severity;
 use super::node::NamedNode;
 use super::profile::Profile;
 
-/// Maximum rows in a message.
 const MAX_LISTED: usize = 8;
 
 /// Returns the automatic tactic, the first for TensorRT-RTX; then variants that may run for every shape of the profile.

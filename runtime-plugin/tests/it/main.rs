@@ -1,9 +1,5 @@
-//! Tests of the runtime library with a mock driver. Programs with their own process:
-//!
-//! - `closing` counts its allocated bytes.
-//! - `enqueue_allocates_nothing` and `unloading_frees_everything` replace the allocator.
-//! - `gpu` uses the real driver.
-//! - `meaning` loads the library and a stand-in driver.
+//! Tests of the runtime library with a mock driver. `closing`, `enqueue_allocates_nothing`, `gpu`, `meaning` and
+//! `unloading_frees_everything` need their own processes.
 
 #![allow(unsafe_code)] // functions and addresses for a driver
 #![allow(clippy::unwrap_used, clippy::panic)]

@@ -151,7 +151,6 @@ impl Mock {
         })
     }
 
-    /// Returns the thread's capture mode, initially 0 (global).
     pub(crate) fn capture_mode(&self) -> c_int {
         with(State::mode)
     }

@@ -156,7 +156,6 @@ impl Functions {
     }
 }
 
-/// A temporarily current context.
 pub(crate) struct Entered<'f>(&'f Functions);
 
 impl Drop for Entered<'_> {

@@ -66,7 +66,6 @@ pub(crate) struct Kernel {
 /// Above this number of operators, a plugin forgets all: attributes may vary per call.
 const MAX_OPERATORS: usize = 4096;
 
-/// The library's operator for a device, types and attributes.
 struct Prepared {
     operator: Operator,
     destroy: unsafe extern "C" fn(Operator),
@@ -86,7 +85,6 @@ impl Drop for Prepared {
     }
 }
 
-/// A call's shapes.
 #[derive(Default)]
 struct Shapes {
     ranks: Vec<i32>,

@@ -7,7 +7,6 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::functions::{Functions, Get, Handle};
 
-/// A contiguous tensor's shape.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     extents: Vec<i64>,
@@ -46,14 +45,12 @@ impl<'f> Tensor<'f> {
         Tensor { functions, handle: std::ptr::with_exposed_provenance_mut(word as usize) }
     }
 
-    /// Returns the owned handle.
     pub(crate) fn into_word(self) -> u64 {
         let handle = self.handle;
         std::mem::forget(self);
         handle.expose_provenance() as u64
     }
 
-    /// Allocates a tensor.
     pub(crate) fn new(
         functions: &'f Functions,
         shape: &Shape,
@@ -111,7 +108,6 @@ impl<'f> Tensor<'f> {
         unsafe { (self.functions.requires_grad)(tensor) }
     }
 
-    /// Returns the tensor, or a contiguous copy.
     pub(crate) fn contiguous(self, dtype: i32, device: Device) -> Result<Tensor<'f>, Error> {
         if self.get("aoti_torch_is_contiguous", self.functions.is_contiguous, false)? {
             return Ok(self);

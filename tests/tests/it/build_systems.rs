@@ -104,7 +104,7 @@ impl Built {
         fs::read_to_string(self.source.join(name)).with_context(|| name.to_owned())
     }
 
-    /// Returns whether an edit requires a build. The client loads the library by path: no relinking.
+    /// The client loads the library by path: no relinking.
     fn rebuilds(&self) -> Result<bool> {
         let client = modified(&self.build.join("client"))?;
         let before = self.made()?;

@@ -49,7 +49,6 @@ impl Scene {
         self.folder.path().join(name)
     }
 
-    /// A line for the stand-in, and nodes' containers.
     fn engine(&self, name: &str, engine: &Value, containers: &[Vec<u8>]) {
         let mut engine = engine.clone();
         let needs = engine["needs"].take();

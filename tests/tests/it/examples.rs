@@ -30,7 +30,6 @@ fn page(example: &str) -> (String, Vec<Step>) {
     (text, steps)
 }
 
-/// Copies an example's files, not built folders.
 fn copy(example: &str, folder: &Path) {
     for name in names(&root().join(example)) {
         let path = root().join(example).join(&name);

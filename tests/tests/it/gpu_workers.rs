@@ -41,7 +41,6 @@ struct Farm {
     _server: Option<Server>,
 }
 
-/// A NumPy file of one dimension.
 fn npy(values: &[f32]) -> Vec<u8> {
     let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({},), }}", values.len());
     let header = format!("{header:<117}\n");
@@ -128,7 +127,6 @@ bare = {{ platform = {{ OSFamily = "linux" }} }}
     }
 }
 
-/// Returns the records without the workers' names, by worker.
 fn records(run: &Run, worker: &str) -> Vec<Value> {
     let all = run.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let own = all.filter(|record| record["worker"] == worker);

@@ -29,7 +29,6 @@ impl Compiled {
 }
 
 impl Machine {
-    /// Copies the shipped plugins to `folder` below a new home.
     fn new(folder: &str) -> Option<Machine> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let named = variable("CUBINDER_BIN").zip(variable("CUBINDER_RUNTIME_LIBRARY"));
@@ -62,7 +61,7 @@ impl Machine {
         command.output().unwrap()
     }
 
-    /// Runs `cubinder cache`; returns whether it succeeded, and its last line of JSON and messages.
+    /// Returns whether it succeeded, and its last line of JSON and messages.
     fn cache(&self, arguments: &[&str]) -> (bool, String) {
         let output = self.run(&[&["cache"], arguments, &["--json"]].concat());
         (output.status.success(), String::from_utf8(output.stdout).unwrap())
@@ -267,8 +266,7 @@ y = "y"
 count = "numel(y)"
 "#;
 
-/// Kernels of one folder: one reads headers that the toolkit computes the names of, two spell a header's path in two
-/// ways, one has a warning for each instance.
+/// Kernels of one folder: computed includes, two spellings of a header's path, a warning for each instance.
 #[test]
 fn workers_compile_different_kernels_together() {
     let (Some(server), Some(machine)) = (Server::with_workers(&[]), Machine::new("project")) else { return };

@@ -15,7 +15,6 @@ const PLUGINS: [&str; 5] = [
     "tests/data/run/stretch.toml",
 ];
 
-/// The wheel, and an environment with PyTorch.
 struct PyTorch {
     installed: Installed,
     pytorch: String,
@@ -41,7 +40,7 @@ impl PyTorch {
         Ok(self.out.join(format!("lib{name}.so")))
     }
 
-    /// Runs a script of `tests/clients`; `libraries` are more folders.
+    /// `libraries` are more folders.
     fn check(&self, script: &str, arguments: &[&Path], libraries: &[&Path]) -> Result<()> {
         let mut command = self.installed.command(Path::new(&self.pytorch).join("bin/python"));
         command.arg(self.root.join("tests/clients").join(script)).args(arguments);

@@ -184,7 +184,6 @@ pub(super) fn bars(title: &str, groups: &[Group]) -> Result<String> {
     Ok(svg)
 }
 
-/// Returns exponents whose powers enclose 1 and all values.
 #[allow(clippy::cast_possible_truncation)] // ratios of times
 fn powers_of_two(values: impl Iterator<Item = f64>) -> std::ops::RangeInclusive<i32> {
     let (least, most) = values

@@ -11,7 +11,7 @@ use crate::setup::packages;
 use crate::tools::Tools;
 use crate::{files, workspace};
 
-/// Compiles with Cubinder and a shared cache; `embed` adds a code library.
+/// `embed` adds a code library.
 pub(super) fn cubinder(
     tools: &Tools,
     folder: &Path,

@@ -20,7 +20,6 @@ const IN_BARS: &str = "enqueue";
 
 const TIMES: &str = ", us";
 
-/// Higher exponents are superlinear.
 const SUPERLINEAR: f64 = 1.1;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

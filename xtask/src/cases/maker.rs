@@ -66,7 +66,7 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// Compiles `tests/data/other_compilers`; `cubinder import` writes Triton's manifests.
+    /// `cubinder import` writes Triton's manifests.
     pub(crate) fn compile_external(&self) -> Result<PathBuf> {
         let output = std::path::absolute(self.folder.join("other_compilers"))?;
         fs::create_dir_all(&output)?;

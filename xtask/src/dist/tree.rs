@@ -80,7 +80,6 @@ fn documentation(docs: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(found)
 }
 
-/// Reads a folder's matching files, with relative paths.
 fn matching(root: &Path, patterns: &[&str]) -> Result<Vec<(String, Vec<u8>)>> {
     let mut found = Vec::new();
     let folder = glob::Pattern::escape(root.to_str().context("the checkout has no UTF-8 path")?);

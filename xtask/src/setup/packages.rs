@@ -165,7 +165,6 @@ pub(crate) fn lean_runtime(release: &str) -> Result<PathBuf> {
     Ok(packages.join(format!("tensorrt_lean_libs/libnvinfer_lean.so.{major}")))
 }
 
-/// Returns the folder of BuildBox's programs.
 pub(crate) fn buildbox() -> Result<PathBuf> {
     Ok(environment("buildstream")?.join("buildstream/subprojects/buildbox"))
 }

@@ -67,7 +67,6 @@ impl<W: Write> Report<W> {
         });
     }
 
-    /// Runs a test program with the filter; counts its tests.
     pub(crate) fn suite(&mut self, name: &str, make: impl FnOnce(Option<&str>) -> Command) {
         print(&mut self.out, &format!("\n== {name}"));
         let start = Instant::now();

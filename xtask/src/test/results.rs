@@ -123,7 +123,6 @@ impl Reader {
         *self = Self { results, program, ..Self::default() };
     }
 
-    /// Returns the results; `success` is cargo's.
     pub(crate) fn end(mut self, success: bool) -> Results {
         self.report_crash();
         if !success && self.results.counts.failed == 0 {

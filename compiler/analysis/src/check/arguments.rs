@@ -11,7 +11,6 @@ use super::witness::value;
 use crate::resolve::ArgDraftValue;
 use crate::rules;
 
-/// Claims that numbers fit narrow types, and arrays their lengths.
 pub(super) fn claims(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (unit, compiled) in view.units().iter().zip(compiled) {

@@ -1,4 +1,4 @@
-//! Conditions, their domain and fixes. [`super::report`] reports them, [`super::verdicts`] proves them.
+//! Conditions, their domain and fixes.
 
 use cubinder_expr::{Expr, Interval};
 use cubinder_launch::proof::{Case, Domain, Verdict};

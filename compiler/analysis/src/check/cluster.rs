@@ -136,7 +136,7 @@ mod tests {
             ("device.capability >= 90 and device.capability < 100", "sm_90 compute_80"),
             // PTX for one GPU runs on no other.
             ("device.capability >= 90", "sm_90 compute_89a"),
-            // Code for 9.0 or 10.0 omits 9.1 and 10.1, which do not exist.
+            // 9.1 and 10.1 do not exist.
             ("device.capability >= 90 and device.capability < 110", "sm_80 sm_90a sm_100f compute_80"),
             ("device.capability >= 90 and device.capability < 104", "sm_80 sm_90a sm_100f compute_80"),
             (

@@ -4,8 +4,8 @@ use cubinder_model::{Arch, Target, TargetKind};
 
 use crate::block_limits::max_shared_bytes;
 
-/// Returns the devices that run code for the targets: machine code on later minor versions, PTX on all newer ones (CUDA
-/// C++ programming guide 13.0, "binary compatibility" and "PTX compatibility").
+/// Returns the devices that run code for the targets (CUDA C++ programming guide 13.0, "binary compatibility" and "PTX
+/// compatibility").
 pub(super) fn running(targets: &[Target]) -> Devices {
     let capability = |arch: Arch| i64::from(arch.major) * 10 + i64::from(arch.minor);
     let every = Devices::ANY;

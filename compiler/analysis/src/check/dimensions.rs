@@ -56,7 +56,6 @@ fn quoted(view: &DraftView<'_>, tensor: u32) -> String {
     format!("`{}`", view.plugin.tensor_name(tensor as usize).unwrap_or_default())
 }
 
-/// Claims that bounds are not negative, fit the type, and `opt` is at most `upper`.
 pub(super) fn sizes(view: &DraftView<'_>) -> Vec<Claim> {
     const OPT_TOO_LARGE: Remedy =
         Remedy::Fix("set `opt` to at most `upper`, or omit it: `upper` is its default");
@@ -84,7 +83,6 @@ pub(super) fn sizes(view: &DraftView<'_>) -> Vec<Claim> {
     claims
 }
 
-/// Reports limits that depend on kernel-written sizes.
 pub(super) fn limits(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let unchecked = view.outputs().filter(|OutputView { output, .. }| {
         let mut of_sizes = sizes_in(output).map(|(axis, _)| output.limits.dim(axis));

@@ -147,7 +147,6 @@ pub(super) struct OutputView<'r> {
 }
 
 impl<'r> OutputView<'r> {
-    /// Returns the shape and a size's bounds, with names.
     pub(super) fn parts(&self) -> Vec<(String, &'r Expr, &'r Text)> {
         let OutputView { output, decl, .. } = self;
         let name = &output.name;
@@ -171,7 +170,6 @@ impl<'r> DraftView<'r> {
         Term { subject, expr: expr.clone(), span: self.span(text), when }
     }
 
-    /// Names the rows, unless all have it.
     pub(super) fn note_rows(&self, diagnostic: Diagnostic, rows: &[usize]) -> Diagnostic {
         if rows.is_empty() || rows.len() >= self.plugin.variants.len() {
             return diagnostic;
@@ -274,7 +272,6 @@ impl<'r> DraftView<'r> {
         all
     }
 
-    /// Names the parameters that distinguish rows' nodes.
     pub(super) fn choices(&self) -> &'static str {
         let manifest = &self.resolved.manifest;
         let has_values = manifest.attributes.iter().any(|decl| decl.specialize.is_some());
@@ -365,7 +362,6 @@ impl<'r> DraftView<'r> {
         Some(self.span(self.variant_decl(row)?.guard.as_ref()?))
     }
 
-    /// Falls back to the plugin's name.
     pub(super) fn variant_span(&self, row: usize) -> Span {
         let id = self.variant_decl(row).map(|decl| decl.id.range.clone()).filter(|range| !range.is_empty());
         id.map_or_else(|| self.resolved.name_span.clone(), |range| Span::new(&self.resolved.source, range))

@@ -1,4 +1,4 @@
-//! Finds words that guards compare with a tensor's format but are none of its formats. Folding removes them, so reads text.
+//! Finds words in guards that are not formats of the compared tensor. Folding removes them, so reads text.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;

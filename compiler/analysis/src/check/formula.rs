@@ -24,7 +24,6 @@ pub(super) fn binary(op: BinaryOp, left: &Expr, right: &Expr) -> Expr {
     formula.finish()
 }
 
-/// Builds `len(array) <= index or (min <= array[index] and array[index] <= max)`.
 pub(super) fn element_is_within(array: &Expr, index: usize, allowed: Interval) -> Expr {
     let index = int(i64::try_from(index).unwrap_or(i64::MAX));
     let mut formula = Formula::default();
@@ -34,7 +33,7 @@ pub(super) fn element_is_within(array: &Expr, index: usize, allowed: Interval) -
     binary(BinaryOp::Or, &is_short, &is_within(&formula.finish(), allowed))
 }
 
-/// Builds `value == value`, true if there is a value.
+/// Builds `value == value`.
 pub(super) fn is_there(value: &Expr) -> Expr {
     binary(BinaryOp::Eq, value, value)
 }

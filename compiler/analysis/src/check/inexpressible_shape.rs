@@ -142,7 +142,7 @@ fn help(shape: &Expr) -> &'static str {
     }
 }
 
-/// Locates a part if text and expression have equal forms: folding and `functions` change expressions.
+/// Folding and `functions` change expressions: locates only parts with equal forms.
 fn locate(text: &Text, expr: &Expr, functions: &[FunctionDecl], part: NodeId) -> Option<Range<usize>> {
     let syntax = parse(&text.value).ok()?;
     let parts = parts(&syntax);

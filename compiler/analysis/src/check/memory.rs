@@ -215,7 +215,6 @@ fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize
     Some(Finding::new(memory, Problem::MayStayUnwritten, diagnostic))
 }
 
-/// Returns whether a grid axis may round to 0 although no tensor is empty.
 fn rounds_down(view: &DraftView<'_>, row: usize, need: &Need<'_>) -> bool {
     let Some(given) = view.nothing_empty(need.step).filter(|_| !need.is_condition && divides(&need.enough))
     else {
@@ -316,7 +315,6 @@ struct Need<'r> {
     is_condition: bool,
 }
 
-/// Omits conditions that are always satisfied.
 fn needs<'r>(view: &DraftView<'r>, step: StepId) -> Vec<Need<'r>> {
     let Some(decl) = view.step_decl(step) else { return Vec::new() };
     let condition = view.when(step).zip(decl.when.as_ref());

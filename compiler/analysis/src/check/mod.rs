@@ -205,7 +205,7 @@ pub fn check_arguments(
     check_compiled(resolved, targets, route, &compiled)
 }
 
-/// Keeps the first finding at each span, because rows share text.
+/// Rows share text.
 fn once_per_place<T>(
     places: impl IntoIterator<Item = (Span, T)>,
     check: impl Fn(Span, T) -> Option<Diagnostic>,

@@ -13,7 +13,6 @@ use super::witness::{depends_on, outside, value};
 /// Each costs a proof.
 const MOST_TRIED: usize = 8;
 
-/// Stops below this number of steps.
 const ADVICE_LEAST: usize = 2048;
 
 pub(super) const ROUND_UP: &str =

@@ -126,7 +126,6 @@ fn consequence(route: Route, claim: &Claim) -> &'static str {
     }
 }
 
-/// Returns `for x = [1, 65536], this is 65536`.
 fn found(view: &DraftView<'_>, claim: &Claim, case: &Case) -> String {
     let expr = &claim.term.expr;
     let inputs = describe(view.plugin, case, &[expr]);

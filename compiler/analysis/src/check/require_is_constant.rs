@@ -6,7 +6,7 @@ use super::errors::{RuleAlwaysHolds, RuleNeverHolds};
 use super::formula::truth;
 use crate::diagnostic::Diagnostic;
 
-/// Reports constant rules. Literal `true` and `false` were already reported.
+/// Literal `true` and `false` were already reported.
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let require = &view.plugin.require;
     let decls = &view.resolved.manifest.plugin.require;

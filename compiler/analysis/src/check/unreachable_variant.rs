@@ -42,7 +42,6 @@ fn help(view: &DraftView<'_>, is_never_reached: bool) -> String {
     }
 }
 
-/// Returns an earlier row for the same nodes that always precedes this one.
 fn hides(view: &DraftView<'_>, row: usize) -> Option<usize> {
     let is_asked_before = |before: usize| {
         let mut points = view.plugin.tuning.iter().flat_map(|device| &device.points);
@@ -53,7 +52,6 @@ fn hides(view: &DraftView<'_>, row: usize) -> Option<usize> {
     })
 }
 
-/// Returns whether measured times rank `row` before `other` for some nodes.
 fn is_asked_first(plugin: &Plugin, ranking: &[u32], row: usize, other: usize) -> bool {
     // Unmeasured rows stay before all later rows.
     if !ranking.iter().any(|named| *named as usize == other) {

@@ -27,7 +27,6 @@ pub(super) fn check(view: &DraftView<'_>, never: &[usize], always: &[usize]) -> 
         let (Some(guards), Some(&first), Some(&last)) = (guards, rows.first(), rows.last()) else { continue };
         let Some(any) = joined(BinaryOp::Or, guards.iter().copied()) else { continue };
         let given = ExprKey::from(view.of_nodes(first));
-        // Only the first counterexample is reported.
         let domain = if without.is_empty() { &domain } else { &hasty };
         let key = (given, ExprKey(guards));
         match known.entry(key).or_insert_with_key(|(given, _)| within(domain, &given.0).always(&any)) {

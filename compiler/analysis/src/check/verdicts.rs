@@ -1,5 +1,5 @@
-//! Decides claims. Limits the number of proofs: equal claims are proved once; proofs and counterexamples without a
-//! guard are reused with it; equal domains share facts.
+//! Decides claims. Equal claims are proved once; proofs and counterexamples without a guard are reused with it; equal
+//! domains share facts.
 
 use std::collections::HashMap;
 

@@ -85,7 +85,7 @@ pub(super) fn outside(expr: &Expr, case: &Case, allowed: Interval) -> Option<(Op
     }
 }
 
-/// Formats relevant inputs: `x = [1, 65536], n = 3`. Empty for constants.
+/// Formats relevant inputs; empty for constants.
 pub(super) fn describe(plugin: &Plugin, case: &Case, exprs: &[&Expr]) -> String {
     let (attributes, tensors) = depends_on(plugin, exprs);
     let shapes = tensors.iter().filter_map(|&tensor| {

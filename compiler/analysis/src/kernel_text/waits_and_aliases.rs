@@ -20,7 +20,6 @@ fn may_wait(text: &str) -> bool {
 }
 
 impl Check<'_> {
-    /// Warns about programmatic launches that never wait.
     pub(super) fn without_wait(&self, plugin: &Plugin) -> Option<Diagnostic> {
         let launch = plugin.variants.get(self.unit.variant)?.launch(self.unit.step)?;
         let text = &self.source.text;
@@ -41,7 +40,6 @@ impl Check<'_> {
         Some(NoDependencyWait { kernel, condition, launched, in_kernel }.into())
     }
 
-    /// Warns about a `__restrict__` argument that shares memory with another.
     pub(super) fn restricted(&self, plugin: &Plugin) -> Option<Diagnostic> {
         let argument = |name: &str| self.unit.args.iter().find(|arg| arg.name == name);
         let memory = |value: &ArgDraftValue| match value {

@@ -209,7 +209,6 @@ fn is_const(ty: &ParamType) -> bool {
     matches!(ty, ParamType::Pointer { is_const: true, .. })
 }
 
-/// Reports names in another order than debug information.
 fn exchanged(code: &ForeignCode, named: &Signature) -> Option<Diagnostic> {
     let declared = &code.signature;
     let mut pairs = declared.params.iter().zip(&named.params).zip(&code.param_spans);

@@ -33,10 +33,10 @@ pub struct CodeCheck<'a> {
     pub rules: LaunchRules,
 }
 
-/// ptxas's maximum static shared memory per block, in bytes (NVRTC 13.0, compute capabilities 7.5 to 12.1: "0xc000 max").
+/// Bytes per block (ptxas of NVRTC 13.0, compute capabilities 7.5 to 12.1: "0xc000 max").
 const MAX_STATIC_SHARED_BYTES: u32 = 48 * 1024;
-/// Maximum bytes of parameters: below compute capability 7.0 (release notes of CUDA 12.1), and since 7.0 (NVRTC 13.0,
-/// 7.5 to 12.1: "max 32764 bytes allowed").
+/// Bytes below compute capability 7.0 (release notes of CUDA 12.1), and since (NVRTC 13.0, 7.5 to 12.1: "max 32764
+/// bytes allowed").
 const MAX_PARAM_BYTES: (u32, u32) = (4096, 32_764);
 
 /// Returns all mismatches with arguments and launch, at the kernel's name.
@@ -72,7 +72,7 @@ impl CodeCheck<'_> {
     }
 }
 
-/// Checks number, order and sizes of parameters. Launches need no offsets.
+/// Launches need no offsets.
 fn parameters(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     let found = &check.kernel.params;
     let (code, manifest) = (found.len(), check.args.len());

@@ -7,7 +7,6 @@ const SAME_EVERYWHERE: &str =
     "declare the same parameters for every target: check `#if` around them, for example on `__CUDA_ARCH__`";
 
 diagnostics! {
-    /// Input passed as a pointer that is not `const`.
     pub(super) struct WritableInput<'a> {
         input: &'a str, parameter: &'a str, spelling: &'a str, pointee: &'a str, in_place: String, span: Span
     }

@@ -4,7 +4,6 @@ use crate::diagnostic::Diagnostic;
 use crate::resolve::Unit;
 use crate::rules;
 
-/// Returns `variant 1 (T=f16)`.
 pub(crate) fn variant_name(variant: &Variant) -> String {
     match variant.label.as_str() {
         "" => format!("variant {}", variant.id),

@@ -53,7 +53,6 @@ pub(super) fn functions(notes: &[u8]) -> Result<BTreeMap<usize, FunctionNotes>, 
     Ok(functions)
 }
 
-/// Parses `.nv.info.<kernel>`.
 pub(super) fn kernel(notes: &[u8], kernel: &str) -> Result<KernelNotes, CubinError> {
     let damaged = |what: String| CubinError::Info { kernel: kernel.to_owned(), what };
     let mut own = KernelNotes::default();

@@ -57,9 +57,9 @@ pub struct LaunchRules {
 /// dynamic memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dynamic {
-    /// The kernel has no dynamic shared memory.
+    /// The kernel has none.
     No,
-    /// The kernel has dynamic shared memory.
+    /// The kernel has some.
     Yes,
     /// Unknown: the section may have another cause.
     #[default]

@@ -38,7 +38,6 @@ pub fn word<'t>(text: &'t str, token: Option<&Token>) -> &'t str {
     token.and_then(|token| text.get(token.range.clone())).unwrap_or_default()
 }
 
-/// After the bracket group at `open`, of any kinds.
 pub(super) fn after_group(text: &str, tokens: &[Token], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -54,7 +53,6 @@ pub(super) fn after_group(text: &str, tokens: &[Token], open: usize) -> Option<u
     None
 }
 
-/// Returns the index after the matching `>`.
 pub(super) fn after_angles(text: &str, tokens: &[Token], open: usize) -> Option<usize> {
     let (mut at, mut depth) = (open, 0_usize);
     while at < tokens.len() {
@@ -157,7 +155,6 @@ impl Lexer<'_> {
         None
     }
 
-    /// Returns the next line after a backslash and blanks.
     fn continuation(&self, at: usize) -> Option<usize> {
         let blanks =
             self.bytes[at + 1..].iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
@@ -219,7 +216,6 @@ impl Lexer<'_> {
         TokenKind::Quoted
     }
 
-    /// Skips a preprocessing number: `1'000u`, `0x1p-3f`, `.5e+2`.
     fn number(&mut self) -> TokenKind {
         let mut last = 0;
         while let Some(&byte) = self.bytes.get(self.at) {
@@ -254,7 +250,6 @@ impl Lexer<'_> {
         }
     }
 
-    /// Skips `R"delimiter(...)delimiter"` from the quote on.
     fn raw(&mut self) {
         const LONGEST_DELIMITER: usize = 16;
         let body = &self.bytes[self.at + 1..];

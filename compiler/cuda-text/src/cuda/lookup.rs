@@ -176,7 +176,6 @@ fn as_written(kernel: &Kernel, span: &Span) -> String {
     }
 }
 
-/// Finds the name in another namespace, or a similar one.
 fn near<'k>(path: &str, kernels: &'k Kernels) -> Option<&'k Kernel> {
     let last = path.rsplit("::").next().unwrap_or_default();
     let all = &kernels.kernels;

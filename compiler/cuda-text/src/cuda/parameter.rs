@@ -124,7 +124,7 @@ impl Reader<'_> {
         Ok((name, is_const, false))
     }
 
-    /// Returns the name. `is_const` describes the type so far.
+    /// `is_const` describes the type so far.
     fn declarator(&mut self, ty: &mut Type, mut is_const: bool) -> Result<String, Doubt> {
         loop {
             match self.word() {

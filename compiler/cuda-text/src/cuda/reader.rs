@@ -201,7 +201,6 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Finds `struct half`, `using half =`, `typedef x half;`.
     fn own_types(&self) -> Vec<String> {
         let mut own: Vec<String> = Vec::new();
         for at in 0..self.lexed.tokens.len() {

@@ -25,7 +25,6 @@ pub(super) struct Surroundings {
     pub(super) is_broken: bool,
 }
 
-/// Without kernels or macros for declarations.
 const HEADERS: &str = "
     assert.h cooperative_groups.h cuComplex.h cubinder.h cuda.h cuda_awbarrier.h cuda_bf16.h
     cuda_fp16.h cuda_fp4.h cuda_fp6.h cuda_fp8.h cuda_pipeline.h cuda_pipeline_primitives.h
@@ -130,7 +129,6 @@ impl Surroundings {
         }
     }
 
-    /// Whether a condition surrounds or splits the tokens.
     pub(super) fn is_conditional(&self, tokens: &Range<usize>) -> bool {
         let before = self.conditions.partition_point(|(at, _)| *at <= tokens.start);
         let open = before.checked_sub(1).and_then(|last| self.conditions.get(last)).map_or(0, |last| last.1);

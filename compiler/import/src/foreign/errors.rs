@@ -56,7 +56,6 @@ cubinder_source::diagnostics! {
         help: "name the instance, such as `--kernel 'perm<float, 1>'`, or the symbol";
     }
 
-    /// The command names none of several kernels.
     pub(super) struct UnnamedArgument { kernels: String }
     error(KERNEL_NOT_FOUND) "the files have several kernels" {
         note: "the kernels are {kernels}";

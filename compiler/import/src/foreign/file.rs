@@ -122,7 +122,7 @@ fn read_cubin(bytes: Vec<u8>) -> Result<LoadedCode, Unusable> {
         return Err(Unusable::new("it is not linked", Some(fix)));
     }
     check_defined(&origin.undefined)?;
-    // Since compute capability 9.0, code can be architecture-specific; of unknown origin, it is assumed to be.
+    // Since compute capability 9.0, code can be architecture-specific; unknown code is assumed to be.
     let is_alone = origin.suffix.is_none() && facts.arch >= FIRST_WITH_SUFFIX;
     let unknown = if is_alone { ArchSuffix::Specific } else { ArchSuffix::None };
     let arch = arch(facts.arch, origin.suffix.unwrap_or(unknown))

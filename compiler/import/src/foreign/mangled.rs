@@ -75,7 +75,6 @@ pub fn demangle(symbol: &str) -> Option<Demangled> {
     Some(Demangled { name, qualified, full, params })
 }
 
-/// After the last separator outside of brackets.
 fn outside(text: &str, separator: &str) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in text.bytes().enumerate().rev() {
@@ -103,7 +102,6 @@ fn closed(text: &str) -> Option<usize> {
     })
 }
 
-/// Splits at commas outside of brackets and quotes.
 pub(super) fn parts(text: &str) -> Vec<&str> {
     let (mut depth, mut is_quoted) = (0_usize, false);
     text.split(|c: char| {

@@ -1,5 +1,5 @@
 //! Reads precompiled code ([`read`]) and selects a target's file ([`serving`]); `cubinder-analysis` checks launches.
-//! Unusable files are errors with a fix. Must not compile or link.
+//! Must not compile or link.
 
 mod errors;
 mod file;
@@ -109,7 +109,6 @@ fn symbol(code: &ForeignCode) -> Result<Option<String>, Vec<Diagnostic>> {
     let loaded = || code.files.iter().filter_map(|file| Some((file, file.loaded.as_deref()?)));
     let Some((_, first)) = loaded().next() else { return Ok(None) };
     let named = code.kernel.as_ref();
-    // All files must have this symbol.
     let found = names::symbol(&first.kernels, named.map(|(name, _)| name.as_str()));
     let symbol = match (found, named) {
         (Ok(symbol), _) => symbol,

@@ -30,7 +30,6 @@ fn codes(draft: &PluginDraft) -> impl Iterator<Item = &ForeignCode> {
     draft.units.iter().filter_map(|unit| unit.foreign.as_ref())
 }
 
-/// Returns whether PTX runs on everything newer, if requested.
 fn is_as_lasting(found: Arch, asked: Arch) -> bool {
     match asked.suffix {
         ArchSuffix::None => found.suffix == ArchSuffix::None,
@@ -93,7 +92,7 @@ pub fn lacks_files(draft: &PluginDraft) -> bool {
     codes(draft).flat_map(|code| &code.files).any(|file| file.loaded.is_none())
 }
 
-/// Reports requested targets without code, unless files were unreadable.
+/// Reports targets without code, unless files were unreadable.
 #[must_use]
 pub fn unserved(draft: &PluginDraft, asked: &[(Target, Option<Span>)], ptx_serves: bool) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();

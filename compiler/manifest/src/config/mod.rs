@@ -240,7 +240,7 @@ fn output(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
 }
 
 impl Config {
-    /// Returns matching manifests once; fails if a pattern matches no file.
+    /// Returns matching manifests once; fails for a pattern without match.
     pub fn manifest_paths(&self) -> Result<Vec<PathBuf>, Vec<Diagnostic>> {
         let (paths, wrong) = self.paths(&self.manifests, "manifest", |_| false);
         if wrong.is_empty() { Ok(paths) } else { Err(wrong) }

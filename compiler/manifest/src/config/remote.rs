@@ -154,7 +154,7 @@ pub struct WorkerPool {
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl RemoteConfig {
-    /// Returns the settings for a server without a table.
+    /// Returns the settings for a server without table.
     #[must_use]
     pub fn new(cache: Endpoint) -> RemoteConfig {
         RemoteConfig {

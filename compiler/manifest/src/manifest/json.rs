@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::TableType;
 
-/// Maximum length of a name without its NUL (`NvInferRuntime.h`, TensorRT-RTX 1.7: 1024 bytes with it).
+/// Maximum bytes without the NUL (`NvInferRuntime.h`, TensorRT-RTX 1.7: 1024 with it).
 pub(crate) const MAX_NAME_BYTES: usize = 1023;
 
 pub(crate) const IDENTIFIER: &str = "[A-Za-z_][A-Za-z0-9_]*";

@@ -96,7 +96,7 @@ fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
     }
 }
 
-/// Returns the character (`None`: an escaped line break) and the bytes after the backslash.
+/// Returns the character (`None`: an escaped line break) and its bytes.
 fn unescape(escape: &str, multi_line: bool) -> Option<(Option<char>, usize)> {
     let simple = |c: char| Some((Some(c), 1));
     let hex = |digits: usize| {

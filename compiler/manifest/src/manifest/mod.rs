@@ -1,4 +1,4 @@
-//! Parses TOML into a spanned syntax tree ([`Manifest`]) in the file's order, for [`crate::resolve`]. Must not read files.
+//! Parses TOML into a spanned syntax tree ([`Manifest`]) in file order, for [`crate::resolve`]. Must not read files.
 
 mod compile;
 pub(crate) mod description;

@@ -138,7 +138,7 @@ impl<'t> Entry<'t> {
         }
     }
 
-    /// Returns a table's entries, in the file's order.
+    /// Returns a table's entries in file order.
     pub fn lines(&self) -> Option<Vec<Entry<'t>>> {
         self.value.as_table().map(entries)
     }

@@ -390,7 +390,7 @@ fn open_at(text: &str, end: usize) -> Vec<Unclosed> {
     open
 }
 
-/// Returns the bytes with quotes; `None` if unclosed.
+/// Includes the quotes; `None` if unclosed.
 fn string_length(rest: &str, quotes: &str) -> Option<usize> {
     let mut at = quotes.len();
     loop {

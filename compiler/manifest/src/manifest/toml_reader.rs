@@ -81,7 +81,6 @@ impl TomlReader {
         self.section(table, description, String::new(), 0..0)
     }
 
-    /// Reports other values and returns `None`.
     pub(crate) fn open<'t>(&mut self, entry: &Entry<'t>, kinds: &Kinds) -> Option<Section<'t>> {
         let table = entry.value.as_table()?;
         let description = kinds.select(|key| table.contains_key(key))?;
@@ -356,7 +355,6 @@ impl TomlReader {
         lines
     }
 
-    /// Marks the names of invalid lines as broken.
     pub(crate) fn lines_of<'t, T>(
         &mut self,
         entry: &Entry<'t>,

@@ -169,8 +169,8 @@ fn names_to(value: &Json, reserved: &[&str]) -> Json {
 
 /// Declares a `static` [`Table`](super::description::Table) and its struct, a field per key.
 ///
-/// A field is `NAME: TYPE = PRESENCE, EXAMPLE or EXPECTED;`; errors about a missing key show `EXPECTED`. The doc
-/// comment describes the key. A string after the name is a key that is not an identifier.
+/// A field is `NAME: TYPE = PRESENCE, EXAMPLE or EXPECTED;`; errors about a missing key show `EXPECTED`. A string
+/// after the name is a key that is not an identifier.
 macro_rules! table {
     ($(
         $(#[doc = $doc:literal])+

@@ -66,7 +66,7 @@ pub(super) fn product<T: Clone>(lists: impl Iterator<Item = Vec<T>>) -> Vec<Vec<
     })
 }
 
-/// Returns undecided parameters; if `is_clear`, also reports unserved variants and alternatives.
+/// If `is_clear`, also reports unserved variants and alternatives.
 pub(super) fn check(
     declared: Declarations<'_>,
     choices: &[Vec<Choice>],
@@ -86,7 +86,7 @@ pub(super) fn check(
         let name = parameter.name.value.as_str();
         let value = |choice: &Choice| value_of(&choice.formats, name);
         let is_open = choices.iter().any(|choices| decided.leaves_open(choices, true, &value));
-        // A tensor of unknown format may have this one.
+        // Unknown formats may be this one.
         let is_broken = !manifest.broken.is_empty()
             || !decided.formats.iter().all(|name| is_declared(&manifest.formats, name));
         if is_open && !decided.formats.contains(name) && !is_broken {
@@ -132,7 +132,7 @@ impl<'m> Decided<'m> {
         }
     }
 
-    /// Returns whether a value differs between choices of equal nodes. Output types precede formats, which then do not count.
+    /// Output types precede formats, which then do not count.
     fn leaves_open<'c, T: PartialEq>(
         &self,
         choices: impl IntoIterator<Item = &'c Choice>,

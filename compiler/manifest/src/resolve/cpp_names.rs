@@ -1,6 +1,5 @@
 //! Names reserved by C++: kernels see type parameters and constants (`manifest::BLOCK`).
 
-/// Returns why a name is rejected.
 pub(super) fn reserved(name: &str) -> Option<&'static str> {
     let is_in = |list: &str| list.split_whitespace().any(|word| word == name);
     if is_in(KEYWORDS) {
@@ -27,7 +26,7 @@ const KEYWORDS: &str = "
     typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
 ";
 
-/// Object-like macros of C++ headers and GNU dialects; function-like ones do not expand bare names.
+/// Object-like macros of C++ headers and GNU dialects; others do not expand bare names.
 const MACROS: &str = "
     CHAR_BIT CHAR_MAX CHAR_MIN DBL_EPSILON DBL_MAX DBL_MIN EOF FLT_EPSILON FLT_MAX FLT_MIN INFINITY
     INT_MAX INT_MIN LLONG_MAX LLONG_MIN LONG_MAX LONG_MIN M_E M_PI NAN NULL SCHAR_MAX SCHAR_MIN

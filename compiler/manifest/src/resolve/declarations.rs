@@ -1,5 +1,3 @@
-//! A manifest's declarations by name, with spans.
-
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,7 +29,6 @@ pub(super) struct Tensor<'m> {
     pub(super) format: Option<&'m Located<String>>,
 }
 
-/// Returns inputs, then outputs.
 pub(super) fn tensors(manifest: &Manifest) -> impl Iterator<Item = Tensor<'_>> {
     let inputs = manifest.inputs.iter().map(|decl| (&decl.name, &decl.ty, &decl.format));
     let outputs = manifest.outputs.iter().map(|decl| (&decl.name, &decl.ty, &decl.format));

@@ -267,7 +267,6 @@ diagnostics! {
         help: "add a variant whose guard is true for it, remove the value, or exclude it with `require`";
     }
 
-    /// Rules of `require` cannot exclude types.
     pub(super) struct UnservedNodes { nodes: String, span: Span, others: Option<usize> }
     warning(NO_VARIANT_WITHOUT_GUARD) "no variant supports nodes with {nodes}" {
         at span: "each guard is false for them"; note: "such nodes are rejected when the engine is built";

@@ -1,5 +1,5 @@
-//! Excludes rows for attribute values that a guard or `require` rejects, so that they cause no errors later; warns
-//! about values without rows.
+//! Excludes rows for attribute values that a guard or `require` rejects, to avoid later errors; warns about values
+//! without rows.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ fn is_false(expr: &Expr) -> bool {
     expr.nodes.as_slice() == [Node::Bool(false)]
 }
 
-/// Failing counts as false: a conjunction's order does not matter.
+/// Failing counts as false: the order of conjunctions does not matter.
 pub(super) fn never_holds(guard: Option<&Guard>) -> bool {
     guard.is_some_and(|guard| is_never_true(&guard.expr))
 }
@@ -62,7 +62,6 @@ pub(super) fn by_requirements(candidates: &mut [Candidate], require: &[Requireme
     }
 }
 
-/// Ignores a guard that excludes all its rows.
 pub(super) fn by_guards(candidates: &mut [Candidate]) {
     let service = |row: &Row| (row.variant, row.tensor_types.clone(), row.tensor_formats.clone());
     let serving = candidates.iter().filter(|it| it.exclusion.is_none() && !never_holds(it.guard.as_ref()));

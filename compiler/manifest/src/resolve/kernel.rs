@@ -18,7 +18,6 @@ pub(super) struct Kernel {
     pub(super) used: Vec<String>,
 }
 
-/// `span` converts the text's byte ranges.
 pub(super) fn instantiate(
     text: &str,
     row: &Row,
@@ -62,7 +61,7 @@ fn boxed(error: impl Into<Diagnostic>) -> Box<Diagnostic> {
     Box::new(error.into())
 }
 
-/// Returns C++ text, or a value without one; `None` for C++ names.
+/// Value or text; `None` for C++ names.
 fn replacement<'r>(name: &str, row: &'r Row) -> Option<Result<String, &'r Value>> {
     if let Some((_, ty)) = row.types.iter().find(|(parameter, _)| parameter == name) {
         return Some(Ok(ty.cuda_name().to_owned()));

@@ -1,5 +1,3 @@
-//! Compiles one row's launch.
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -138,7 +136,7 @@ struct LaunchExpressions<'c, 'm> {
 }
 
 impl LaunchExpressions<'_, '_> {
-    /// Compiles axes: 1 if missing, `None` if invalid.
+    /// 1 if missing, `None` if invalid.
     fn dimensions(&mut self, texts: &[Text], key: &str, most: [i64; 3], code: Code) -> [Option<Expr>; 3] {
         std::array::from_fn(|axis| match texts.get(axis) {
             Some(text) => self.integer(text, &format!("{key}.{}", AXES[axis]), 1, most[axis], code),

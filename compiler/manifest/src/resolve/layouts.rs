@@ -92,7 +92,7 @@ fn no_layout(
     error.into()
 }
 
-/// Reports inputs that never have enough dimensions. If only some do, TensorRT uses another format.
+/// If only some inputs lack dimensions, TensorRT uses another format.
 fn rank(
     declared: Declarations<'_>,
     input: &InputDecl,

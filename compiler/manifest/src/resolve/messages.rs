@@ -51,7 +51,6 @@ impl Messages {
         }
     }
 
-    /// Ends a check of `total` rows.
     pub(super) fn settle(&mut self, total: usize) {
         for message in &mut self.all {
             message.checked.get_or_insert(total);

@@ -1,6 +1,6 @@
-//! Resolves a manifest's names, types and expressions into a draft of the plugin model, without code and kernel
-//! parameters. Owns the table of variants (a row per variant and choice of types) and all checks that need only the
-//! manifest. Never reads files.
+//! Resolves a manifest's names, types and expressions into a plugin draft, without code and kernel parameters. Owns
+//! the table of variants (a row per variant and choice of types) and all checks that need only the manifest. Never
+//! reads files.
 
 mod choices;
 mod conditions;
@@ -177,7 +177,7 @@ pub enum ArgDraftValue {
     },
 }
 
-/// A valid manifest, or a partial `sketch` of [`Unresolved`]. A sketch's placeholders satisfy every rule, so proofs
+/// A valid manifest, or a partial `sketch` of [`Unresolved`]. A sketch's placeholders satisfy every rule: proofs
 /// about all nodes are valid, counterexamples are not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
@@ -211,7 +211,7 @@ pub struct Unresolved {
 }
 
 impl Resolved {
-    /// Warns about names that neither the manifest nor a kernel (`in_kernels`) uses.
+    /// Warns about names that neither manifest nor kernels (`in_kernels`) use.
     #[must_use]
     pub fn unused(&self, in_kernels: &BTreeSet<String>) -> Vec<Diagnostic> {
         let unused = self.unused_names.iter().filter(|unused| !in_kernels.contains(&unused.name));
@@ -252,7 +252,6 @@ pub fn read(source: &Arc<Source>) -> Result<Resolved, Unresolved> {
     Err(Unresolved { errors: diagnostics, sketch })
 }
 
-/// Diagnostics may be incomplete after syntax errors.
 fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unresolved> {
     let declared = Declarations { manifest, source };
     let too_many = counts::check(declared);

@@ -9,7 +9,7 @@ use super::errors::TwoOutputTypes;
 use super::rows::Row;
 use crate::diagnostic::Diagnostic;
 
-/// Reports types that differ between `rows` of equal inputs; without specialized attributes, `choices` does.
+/// Without specialized attributes, `choices` reports them.
 pub(super) fn check(
     declared: Declarations<'_>,
     rows: &[&Row],

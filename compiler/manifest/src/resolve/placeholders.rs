@@ -1,5 +1,3 @@
-//! Reports `cubinder import`'s placeholders as one error.
-
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;

@@ -109,7 +109,7 @@ pub(super) fn types<'r>(rows: impl Iterator<Item = &'r Row>) -> Vec<DataType> {
     all.into_iter().collect()
 }
 
-/// Also returns parameters with unknown values. After errors, rows only serve to find more.
+/// After errors, rows only serve to find more.
 pub(super) fn expand(
     declared: Declarations<'_>,
     diagnostics: &mut Vec<Diagnostic>,

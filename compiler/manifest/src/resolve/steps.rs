@@ -73,7 +73,6 @@ pub(super) fn resolve(compiler: &mut Compiler<'_>, row: &Row, plugin_types: &[Da
     found
 }
 
-/// Records outputs of several arguments, including inputs in their memory.
 fn share_outputs(found: &mut RowSteps, manifest: &Manifest) {
     let inputs = u32::try_from(manifest.inputs.len()).unwrap_or(u32::MAX);
     let is_shared = |(tensor, output): &(u32, &OutputDecl)| {
@@ -114,7 +113,7 @@ fn launches_something(compiler: &mut Compiler<'_>, found: &RowSteps, index: usiz
     false
 }
 
-/// Returns used scratch buffers, and whether they are valid. Names in a size may be unknown to rows that do not use it.
+/// Returns used scratch buffers, and whether they are valid. Names in a size may be unknown to rows without it.
 /// Unused buffers are compiled for errors.
 fn scratch(compiler: &mut Compiler<'_>, scope: &RowScope, used: &BTreeSet<u32>) -> (Vec<Scratch>, bool) {
     let mut is_right = true;

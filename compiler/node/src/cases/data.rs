@@ -6,7 +6,6 @@ use crate::manifest::toml_reader::{Entry, Section, TomlReader};
 use crate::query::read::{right, wrong};
 use crate::trial::{DataFile, FunctionRef, InputData, Number, Tolerance, Trial};
 
-/// Keys that may have file-wide defaults.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct CaseData {
     pub(super) inputs: Vec<(String, InputData)>,

@@ -8,7 +8,6 @@ use cubinder_model::{Attribute, Input, ShapeLimits};
 use super::report::Check;
 use super::subject::Subject;
 
-/// `facts` has attributes and inputs' shapes.
 pub(super) fn checks(subject: &Subject, facts: &Facts<'_>, steps: &mut Steps) -> Vec<Check> {
     let plugin = &subject.plugin;
     let alone = Facts { attributes: facts.attributes, ..Facts::default() };

@@ -20,7 +20,6 @@ pub(super) struct DeviceFacts {
     pub(super) measured_on: Option<Device>,
 }
 
-/// Prefers given facts; reports missing ones.
 pub(super) fn device_facts(
     subject: &Subject,
     query: &Query,

@@ -20,7 +20,7 @@ pub(super) struct Step<'a> {
     pub(super) scratch: &'a [Scratch],
     pub(super) draft: &'a [ArgDraft],
     pub(super) code: &'a LaunchCode,
-    /// Whether the caller chose the architecture; otherwise messages name it.
+    /// If not, messages name the architecture.
     pub(super) asked_arch: bool,
     pub(super) sms: Option<i64>,
     pub(super) facts: &'a Facts<'a>,
@@ -81,7 +81,6 @@ impl Step<'_> {
         })
     }
 
-    /// The fact that limits the launch, if the only obstacle.
     fn limited_by(&self, elsewhere: &EvaluatedStep) -> Option<String> {
         let EvaluatedStep::Launch(evaluated) = elsewhere else { return self.held_against() };
         match self.is_native && i64::from(evaluated.shared_bytes) > i64::from(self.takes().max_shared_bytes) {
@@ -146,7 +145,6 @@ impl Step<'_> {
     }
 }
 
-/// Evaluates a hidden launch.
 pub(super) fn check(
     step: &Step<'_>,
     sequencing: &mut Sequencing<'_>,

@@ -214,7 +214,7 @@ fn formats_that_need_more(plugin: &Plugin, formats: &[Format], shapes: &[&[i64]]
     short.map(note).collect()
 }
 
-/// The runtime prepares all variants before it knows addresses.
+/// The runtime prepares variants before it knows addresses.
 struct Prepared<'a> {
     subject: &'a Subject,
     compiler: &'a Compiler,
@@ -226,7 +226,7 @@ struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// In the runtime's order; reports those of `chosen`.
+    /// Reports those of `chosen`.
     fn evaluate_candidates(&mut self, decided: &GuardDecision, chosen: Option<usize>) -> Result<(), Unmet> {
         let mut first = Ok(());
         for index in &decided.candidates {

@@ -150,7 +150,7 @@ fn by_registers(registers: u32, warps: u32) -> u32 {
     (REGISTERS / PARTITIONS / warp) * PARTITIONS / warps
 }
 
-/// Blocks that shared memory allows; `u32::MAX` if unlimited.
+/// `u32::MAX` if unlimited.
 fn by_shared(multiprocessor: &Multiprocessor, shared_bytes: u64) -> u32 {
     let granularity = u64::from(multiprocessor.shared_granularity);
     let reserved = u64::from(multiprocessor.reserved_bytes);

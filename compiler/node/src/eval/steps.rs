@@ -1,5 +1,3 @@
-//! Reports scratch layout, fills and skipped steps.
-
 use cubinder_launch::{EvaluatedStep, ScratchRange};
 use cubinder_model::{Memory, Plugin, Step, Variant, Work};
 

@@ -2,7 +2,7 @@ use cubinder_launch as launch;
 use cubinder_launch::{Facts, Signature, shape_text};
 use cubinder_model::{Plugin, TunedDevice, TunedPoint};
 
-/// Describes the times that order variants, or options to select them.
+/// Times that order variants, or options to select them.
 pub(super) fn note(plugin: &Plugin, node: &Signature<'_>, facts: &Facts<'_>) -> Option<String> {
     let serving = launch::serving(plugin, node);
     if facts.device.is_none() {

@@ -16,7 +16,6 @@ pub(super) struct ChosenRow<'p> {
     pub(super) formats: Vec<FormatReport>,
 }
 
-/// Prefers a variant compiled for the attributes.
 pub(super) fn choose<'p>(
     plugin: &'p Plugin,
     attributes: &[Value],

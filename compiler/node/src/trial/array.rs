@@ -249,7 +249,6 @@ fn to_e4m3(value: f64) -> u8 {
     }
     let exponent = if value < 2_f64.powi(-6) { -6 } else { (value.to_bits() >> 52 & 0x7ff) as i32 - 1023 };
     let steps = (value * 2_f64.powi(3 - exponent)).round_ties_even() as u8;
-    // Rounding up carries into the exponent.
     let magnitude = (((exponent + 6) as u8) << 3) + steps;
     sign | magnitude
 }

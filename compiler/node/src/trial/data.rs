@@ -26,7 +26,7 @@ pub fn default_range(ty: DataType) -> (f64, f64) {
     }
 }
 
-/// Returns random numbers in the inclusive `range`; fails if type or memory is too small.
+/// Returns random numbers in the inclusive `range`; fails for too small types or memory.
 pub fn random(ty: DataType, shape: &[i64], range: (f64, f64), seed: u64) -> Result<Array, String> {
     of_columns(ty, shape, &[range], seed)
 }

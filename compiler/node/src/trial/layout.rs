@@ -44,7 +44,7 @@ pub fn unpack(
     Array::new(ty, shape.to_vec(), unpacked)
 }
 
-/// Returns element size and row-major offsets in bytes; `None` for row-major memory.
+/// `None` for row-major memory.
 fn places(size: Option<u32>, format: Format, shape: &[i64]) -> Option<(usize, impl Iterator<Item = usize>)> {
     let size = size? as usize;
     let axis = match format {
@@ -69,7 +69,7 @@ fn places(size: Option<u32>, format: Format, shape: &[i64]) -> Option<(usize, im
         };
         element * size
     };
-    // The memory exists, so nothing overflows or is 0.
+    // The memory exists: nothing overflows or is 0.
     Some((size, (0..outer.checked_mul(channels)?.checked_mul(inner)?).map(place)))
 }
 

@@ -239,7 +239,6 @@ impl ElementFormat {
     }
 }
 
-/// Returns NumPy's own type, or the next wider one.
 fn descr(ty: DataType) -> (&'static str, DataType) {
     match ty {
         DataType::F32 | DataType::Bf16 | DataType::F8 => ("<f4", DataType::F32),
@@ -257,7 +256,6 @@ pub fn write(array: &Array) -> Result<Vec<u8>, String> {
     let (descr, ty) = descr(array.ty());
     let shape: String = array.shape().iter().map(|extent| format!("{extent}, ")).collect();
     let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
-    // Data starts at a multiple of 64 bytes.
     let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend(u16::try_from(length).map_err(|_| "it has too many dimensions")?.to_le_bytes());

@@ -81,7 +81,7 @@ pub struct Returned<'a> {
 
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Path of an unnamed file for other processes (proc(5), `/proc/pid/fd`).
+/// Path for other processes (proc(5), `/proc/pid/fd`).
 fn path_of(file: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
@@ -93,7 +93,8 @@ impl Python {
         Python { program, running: None }
     }
 
-    /// Calls a function; outputs may be omitted. Fails without Python or NumPy, or if the function raises or its result is invalid.
+    /// Calls a function; outputs may be omitted. Fails without Python or NumPy, if the function raises, or for
+    /// invalid results.
     pub fn call(&mut self, call: &Call<'_>) -> Result<Vec<Option<Array>>, String> {
         let mut running = match self.running.take() {
             Some(running) => running,

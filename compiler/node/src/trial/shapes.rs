@@ -31,7 +31,7 @@ const ATTEMPTS: usize = 20_000;
 const EXTENTS: [i64; 26] =
     [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 129, 255, 257, 1000, 1025];
 
-/// Returns random allowed sizes, if found; reuses attributes and ranks of `known`.
+/// Returns random allowed sizes, if found; reuses `known` attributes and ranks.
 #[must_use]
 pub fn random(plugin: &Plugin, device: Device, known: &[Sizes], seed: u64) -> Option<Sizes> {
     let mut source = Rng::with_seed(seed);
@@ -141,7 +141,6 @@ fn extent(
     }
 }
 
-/// Draws a possibly invalid value.
 fn value(attribute: &Attribute, rank: usize, source: &mut Rng) -> Value {
     if let Some(default) = attribute.default.as_ref().filter(|_| source.bool()) {
         return default.clone();

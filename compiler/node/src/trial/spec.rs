@@ -1,5 +1,3 @@
-//! Trials, serializable for another process.
-
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 

@@ -74,7 +74,6 @@ pub fn changed(files: &[File], bundle: &Bundle) -> Vec<OutdatedMeasurement> {
     all
 }
 
-/// `false` after errors, which are reported separately.
 fn is_changed(subject: &Subject, code: &[CodeObject], point: &Point, capability: ComputeCapability) -> bool {
     let Ok(resolved) = resolve_query(subject, &point.query) else { return false };
     let node = resolved.signature();

@@ -77,8 +77,8 @@ pub struct Point {
     pub version: String,
     /// Description of the shapes' origin.
     pub case: Option<String>,
-    /// The node, without alignments and device facts. Omitted parameters are those of the first matching variant.
-    /// Writers name all attributes, because defaults change.
+    /// The node, without alignments and device facts. Omitted parameters are the first matching variant's. Writers
+    /// name all attributes, because defaults change.
     pub query: Query,
     /// Measured code ([`code_of`]), to detect changes.
     pub code: Option<String>,

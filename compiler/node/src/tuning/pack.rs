@@ -104,7 +104,7 @@ impl RemainingRoom {
     }
 }
 
-/// Adds missing entries; `None` above the maximum kinds of GPUs.
+/// `None` above the maximum kinds of GPUs.
 fn place<'t>(tuning: &'t mut Vec<TunedDevice>, device: &Device) -> Option<&'t mut TunedDevice> {
     let capability = u16::from(device.capability.major) * 10 + u16::from(device.capability.minor);
     let is_it = |known: &TunedDevice| (known.capability, known.sms) == (capability, device.sms);

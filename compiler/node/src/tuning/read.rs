@@ -64,7 +64,7 @@ fn device_section(toml: &mut TomlReader, mut section: Section<'_>) -> Option<Dev
     Some(Device { name: name?, capability: capability?, sms: sms?, driver })
 }
 
-/// Rejects control characters; the string is shown verbatim.
+/// The string is shown verbatim.
 fn shown(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
     let text = toml.string(entry)?.value;
     if text.chars().any(char::is_control) {

@@ -94,7 +94,6 @@ fn string(text: &str) -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-/// Formats the shortest exact text.
 fn float(value: f64) -> String {
     if value.is_nan() { "nan".to_owned() } else { format!("{value:?}") }
 }

@@ -1,5 +1,5 @@
-//! Finds the files that a unit may read, recursively, with digests. All possible paths of an include count: a new file
-//! at an absent one changes the key.
+//! Finds the files that a unit may read, recursively, with digests. All candidates of an include count: a new file
+//! changes the key.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -130,7 +130,6 @@ pub(crate) struct Dependencies {
     places: BTreeMap<PathBuf, Option<Digest>>,
     /// Whether the result may be cached.
     pub(crate) complete: bool,
-    /// Project file has a computed include.
     pub(crate) computed: bool,
     /// Included pipe or device.
     pub(crate) endless: Option<PathBuf>,
@@ -139,7 +138,7 @@ pub(crate) struct Dependencies {
 }
 
 impl Dependencies {
-    /// Finds what `unit` may include. The user's `options` can define macros.
+    /// Finds what `unit` may include, with macros of the user's `options`.
     ///
     /// Computed includes of `toolkit` headers are assumed to name others there, as in Thrust and libcu++.
     pub(crate) fn find(
@@ -177,7 +176,7 @@ impl Dependencies {
             }
             found.places.insert(path, place.digest());
         }
-        // Pasted tokens could include any file.
+        // Pasted tokens could include anything.
         found.complete &= !pasting.may_build_a_word();
         found
     }
@@ -210,13 +209,12 @@ impl Dependencies {
         self.places.iter().filter_map(|(place, digest)| Some((place.as_path(), (*digest)?)))
     }
 
-    /// Returns all candidates, present or not.
     pub(crate) fn candidates(&self) -> impl Iterator<Item = &Path> {
         self.places.keys().map(PathBuf::as_path)
     }
 
-    /// Returns the files that the unit may read here: the first existing candidate of each include. Of headers in
-    /// `toolkit`, all candidates count, because they use `#include_next`.
+    /// Returns the first existing candidate of each include, but all candidates of headers in `toolkit`, which use
+    /// `#include_next`.
     pub(crate) fn first_files(
         unit: &TranslationUnit,
         options: &[String],
@@ -263,7 +261,7 @@ impl Dependencies {
         })
     }
 
-    /// Returns whether a project's text may name the architecture, or include a header of `toolkit` that defines macros for it.
+    /// Returns whether a project's text may name the architecture or a header of `toolkit` with macros for it.
     pub(crate) fn may_depend_on_architecture(&self, text: &str, toolkit: &[PathBuf]) -> bool {
         may_name_architecture(text) || self.uses_headers(&scan(text), toolkit)
     }

@@ -19,7 +19,7 @@ const MAGIC: &[u8; 8] = b"cubincd1";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
 /// Far above code sizes: the path may contain anything.
 const MAX_VALUE: u64 = 256 << 20;
-/// The precision of an entry's last use, its modification time.
+/// Precision of an entry's modification time, its last use.
 const DAY: Duration = Duration::from_secs(86_400);
 
 cubinder_source::diagnostics! {
@@ -38,7 +38,6 @@ pub struct Cache {
     /// First failure; `Some(None)` once reported.
     failure: Mutex<Option<Option<Diagnostic>>>,
     swept: Mutex<HashSet<PathBuf>>,
-    /// Keys that were marked as used, and whether they exist.
     touched: Mutex<HashMap<Digest, bool>>,
 }
 
@@ -87,7 +86,7 @@ impl Cache {
         (is_kept(&value) && digest == check(key, &value).0).then_some(value)
     }
 
-    /// Returns whether an entry for `key` exists, perhaps a damaged one, and marks it as used, once.
+    /// Marks the entry for `key` as used, once; returns whether it exists, perhaps damaged.
     #[must_use]
     pub fn touch(&self, key: &Digest) -> bool {
         let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +156,7 @@ fn is_kept(value: &[u8]) -> bool {
     value.len() as u64 <= MAX_VALUE
 }
 
-/// Covers the key, so that an entry under a wrong name is a miss.
+/// With the key, an entry under a wrong name is a miss.
 fn check(key: &Digest, value: &[u8]) -> Digest {
     KeyHasher::new("entry").field(&key.0).field(value).finish()
 }

@@ -1,4 +1,4 @@
-//! Size of the store, and removal of the entries that were not used for the longest time.
+//! The store's size, and removal of its longest unused entries.
 
 use std::fs::DirEntry;
 use std::io;
@@ -15,7 +15,7 @@ pub struct Usage {
     pub entries: u64,
     /// Space on disk, in bytes.
     pub bytes: u64,
-    /// When the entry that was not used for the longest time was used, to the day.
+    /// Last use of the longest unused entry, to the day.
     pub oldest: Option<SystemTime>,
 }
 
@@ -44,13 +44,13 @@ impl Cache {
     /// Counts the entries.
     ///
     /// # Errors
-    /// The path that cannot be read.
+    /// The unreadable path.
     pub fn usage(&self) -> Result<Usage, (PathBuf, io::Error)> {
         Ok(usage(&self.entries()?))
     }
 
-    /// Removes entries until the others are within the limits; returns the removed and the other ones. Builds may run
-    /// at the same time. With `is_trial`, removes nothing.
+    /// Removes entries until the rest are within the limits; returns both. Builds may run meanwhile. `is_trial`
+    /// removes nothing.
     ///
     /// # Errors
     /// The path that cannot be read or removed.
@@ -102,7 +102,7 @@ impl Cache {
     }
 }
 
-/// Lists a folder; nothing if it does not exist or is a file.
+/// Returns nothing for a missing folder or a file.
 fn list(folder: &Path) -> Vec<Result<DirEntry, (PathBuf, io::Error)>> {
     let failed = |error| (folder.to_owned(), error);
     match std::fs::read_dir(folder) {
@@ -136,7 +136,7 @@ mod tests {
 
     const DAY: Duration = Duration::from_secs(86_400);
 
-    /// Returns a cache with four entries, the first of which was unused for the longest time.
+    /// Four entries, the longest unused first.
     fn filled(folder: &Path) -> (Cache, Vec<Digest>) {
         let cache = Cache::open(folder);
         let keys: Vec<Digest> = (0..4_u8).map(|number| Digest::compute(&[number])).collect();

@@ -7,8 +7,8 @@ use cubinder_expr::{DataType, Format, Value};
 
 use crate::resolve::{Table, Unit};
 
-/// Returns a unit's header: CUDA's headers for used 16-bit and 8-bit floats (10 to 20 ms each), helpers, and `manifest`
-/// with parameters, constants and tables, limited to `names` if known.
+/// Returns a unit's header: CUDA's headers for used 16-bit and 8-bit floats (10 to 20 ms each), helpers, and
+/// `manifest` with parameters, constants and tables, limited to known `names`.
 #[must_use]
 pub fn header(unit: &Unit, tables: &[&Table], names: Option<&BTreeSet<String>>) -> String {
     let mut text = String::from("#ifndef CUBINDER_H\n#define CUBINDER_H\n");
@@ -48,7 +48,7 @@ struct array {
 }
 ";
 
-/// Two `i4` elements, the first in the lower half (ONNX 1.16, "INT4"; TensorRT).
+/// The first element is the lower half (ONNX 1.16, "INT4"; TensorRT).
 const PAIR: &str = "\
 namespace cubinder {
 // Two integers from -8 to 7, side by side in a tensor: the first is `low`.
@@ -197,7 +197,7 @@ fn no_macro(name: &str) -> String {
     )
 }
 
-/// Returns type and literal, `None` if it cannot be a constant.
+/// Type and literal.
 fn constant(value: &Value) -> Option<(&'static str, String)> {
     match value {
         Value::Bool(value) => Some(("bool", value.to_string())),
@@ -209,7 +209,7 @@ fn constant(value: &Value) -> Option<(&'static str, String)> {
             Err(_) => ("long long", format!("{value}LL")),
         }),
         Value::Float(value) if value.is_finite() => Some(match single(*value) {
-            // The shortest decimal that rounds to this number, with a point or exponent.
+            // The shortest exact decimal, with a point or exponent.
             Some(single) => ("float", format!("{single:?}f")),
             None => ("double", format!("{value:?}")),
         }),
@@ -217,7 +217,7 @@ fn constant(value: &Value) -> Option<(&'static str, String)> {
     }
 }
 
-/// Converts to single precision; `None` out of range, and for subnormal numbers, which lose digits.
+/// `None` out of range, and for subnormal numbers, which lose digits.
 fn single(value: f64) -> Option<f32> {
     let single = value as f32;
     (single.is_normal() || f64::from(single) == value).then_some(single)

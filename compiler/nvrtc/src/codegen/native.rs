@@ -129,7 +129,7 @@ fn argument(author: &str, index: usize, arg: &Arg, plugin: &Plugin, words: &[Wor
     format!("cubinder_native::cubinder_numbers<{ty}, {}>({})", number.size().min(4), of_arg.join(", "))
 }
 
-/// Returns the address parameter; aliased outputs use their input's.
+/// Aliased outputs use their input's.
 fn tensor_name(tensor: usize, plugin: &Plugin) -> String {
     match tensor.checked_sub(plugin.inputs.len()) {
         None => format!("cubinder_in{tensor}"),
@@ -247,7 +247,6 @@ mod tests {
             arg("t", array(uint_of(2), 3)),
             arg("x", ArgValue::ReadTensor(0)),
         ];
-        // A type without a default value, and one that converts from anything.
         let text = "enum class mode : int { off };\n\
                     struct celsius { float degrees; __device__ explicit celsius(float of) : degrees(of) {} };\n\
                     struct pair { short of[3]; template <typename T> __device__ pair(T&&) : of{} {} };\n\

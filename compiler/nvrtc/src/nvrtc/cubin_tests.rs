@@ -90,7 +90,6 @@ fn ptx_and_machine_code_agree_on_parameters() {
     }
 }
 
-/// Kernels with 4 KiB of parameters or more have another record.
 #[test]
 fn more_than_4_kib_of_parameters_are_read() {
     let test = "more_than_4_kib_of_parameters_are_read";

@@ -49,7 +49,7 @@ pub fn diagnostics(messages: Vec<CompileMessage>) -> Vec<Diagnostic> {
     messages.into_iter().map(|message| message.diagnostic).collect()
 }
 
-/// `library` is CUDA's include folders, which users cannot fix.
+/// `library`: CUDA's include folders, which users cannot fix.
 pub(super) fn diagnose(log: &Log, unit: &TranslationUnit, library: &[PathBuf]) -> Vec<CompileMessage> {
     let mut files = Files { unit, library, opened: HashMap::new() };
     let (of_name, others): (Vec<&Message>, Vec<&Message>) =
@@ -73,7 +73,7 @@ pub(super) fn diagnose(log: &Log, unit: &TranslationUnit, library: &[PathBuf]) -
     messages
 }
 
-/// Keeps each line's first error and counts the others, mostly consequences.
+/// The others are mostly consequences.
 fn first_of_each_line(messages: Vec<CompileMessage>, unit: &TranslationUnit) -> Vec<CompileMessage> {
     let line = |CompileMessage { diagnostic, .. }: &CompileMessage| {
         let span = &diagnostic.primary.as_ref()?.span;
@@ -154,7 +154,7 @@ enum Place {
 }
 
 impl Finding<'_> {
-    /// Returns whether a message is redundant: headers are reported once, and NVRTC reports each byte of a character.
+    /// Headers are reported once, and NVRTC reports each byte of a character.
     fn repeats(&self, earlier: &Finding<'_>) -> bool {
         match (&self.place, &earlier.place) {
             (Place::GivenHeader(header), Place::GivenHeader(other)) => header == other,
@@ -294,7 +294,7 @@ impl Files<'_> {
         (between.contains('\n') && !ends).then(|| Span::new(&span.source, before))
     }
 
-    /// Describes a function without `__device__`: NVRTC suggests an option that would break kernels.
+    /// NVRTC suggests an option that would break kernels.
     fn unmarked(&self, message: &Message, span: Option<Span>) -> Diagnostic {
         let name = span.as_ref().map(|span| &span.source.text[span.range.clone()]);
         let name = name.filter(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_'));

@@ -94,7 +94,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Removes messages without a location that name other kernels of `symbols`, but not `symbol`.
+    /// Removes messages without location that name other kernels of `symbols`, not `symbol`.
     pub(super) fn of_kernel(&self, symbol: &str, symbols: &[String]) -> Log {
         let names = |message: &Message, symbol: &str| {
             let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
@@ -110,7 +110,7 @@ impl Log {
     }
 }
 
-/// Unrecognized lines go to [`Log::rest`].
+/// Unrecognized lines are [`Log::rest`].
 pub(super) fn parse(text: &str) -> Log {
     let mut log = Log::default();
     let lines: Vec<&str> = text.lines().collect();
@@ -246,7 +246,7 @@ fn ticks(text: &str) -> String {
     if text.matches('"').count().is_multiple_of(2) { text.replace('"', "`") } else { text.to_owned() }
 }
 
-/// Returns the rejected option's message, `None` for the architecture.
+/// `None` for the architecture.
 pub(super) fn rejected_option(log: &str) -> Option<&str> {
     (!log.contains("--gpu-architecture")).then(|| log.trim().trim_start_matches("nvrtc: error: "))
 }

@@ -175,7 +175,7 @@ fn call_for(
     }
 }
 
-/// Runs `work` with a large enough stack; returns its result and whether a compile failed.
+/// Runs `work` with a large enough stack.
 ///
 /// A failed compile's thread stays: without it NVRTC 13.0, which keeps state, crashes at exit or in a later compile
 /// (seen above 32,764 parameter bytes).

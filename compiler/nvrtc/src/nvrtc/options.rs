@@ -52,7 +52,7 @@ pub(super) fn doubts(version: (i32, i32)) -> Option<Diagnostic> {
     (version < SEEDED).then(|| NotReproducible { major, minor }.into())
 }
 
-/// Returns the options, a function of the arguments; older `version`s get fewer.
+/// Older `version`s get fewer.
 pub(super) fn options(
     unit: &TranslationUnit,
     purpose: Purpose,

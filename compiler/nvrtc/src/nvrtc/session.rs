@@ -49,7 +49,6 @@ pub struct Session {
     /// `None` calls NVRTC in this process.
     workers: Option<Arc<Workers>>,
     compiler: OnceLock<Result<Compiler, Diagnostic>>,
-    /// `None` without a shared cache.
     sharing: Option<Sharing>,
     files: Files,
     /// Digest of the toolkit's headers, computed on demand.
@@ -187,7 +186,8 @@ impl Session {
         Some(names)
     }
 
-    /// Returns the bytes of the unit's source and the included files in the unit's and the settings' folders, independent of the toolkit's location.
+    /// Returns the bytes of the source and of included files in the unit's and the settings' folders, independent of
+    /// the toolkit.
     #[must_use]
     pub fn text_length(&self, prepared: &PreparedUnit) -> usize {
         let folders = include_folders(&prepared.unit, &prepared.settings, &[]);
@@ -196,8 +196,8 @@ impl Session {
         prepared.unit.source.text.len() + included.map(|(file, _)| self.files.length(file)).sum::<usize>()
     }
 
-    /// Returns whether kernel parameters may depend on the architecture: an option or a project file may name it or
-    /// use a header that defines macros for it, or not all files are known.
+    /// Returns whether kernel parameters may depend on the architecture: options or project files may name it or use
+    /// a header with macros for it, or not all files are known.
     #[must_use]
     pub fn may_depend_on_architecture(&self, prepared: &PreparedUnit) -> bool {
         let PreparedUnit { unit, settings, dependencies, .. } = prepared;
@@ -266,8 +266,8 @@ impl Session {
         Ok(kernels.collect())
     }
 
-    /// Returns the kernel's parameters for `target`'s architecture, from the cache or a compile with debug information.
-    /// Fails if the code does not compile, or if that information is unreadable.
+    /// Returns the kernel's parameters for `target`'s architecture, from the cache or a compile with debug
+    /// information. Fails if the code does not compile or that information is unreadable.
     pub fn signature(
         &self,
         prepared: &PreparedUnit,
@@ -396,7 +396,8 @@ impl Session {
         prepared.dependencies.found().filter(move |(file, _)| !of_toolkit(file))
     }
 
-    /// Returns the possibly included toolkit headers with digests, without computed includes. Names are relative to include folders.
+    /// Returns the possibly included toolkit headers, relative to include folders, with digests, without computed
+    /// includes.
     pub fn found_headers<'p>(&self, prepared: &'p PreparedUnit) -> impl Iterator<Item = (&'p Path, Digest)> {
         let of_toolkit = |file: &'p Path| {
             let names = self.toolkit.include.iter().filter_map(|folder| file.strip_prefix(folder).ok());
@@ -519,7 +520,7 @@ impl Session {
         true
     }
 
-    /// Stores which files were read, once for all entries with the same ones.
+    /// Stores which files were read, once for equal lists.
     fn store_read(&self, read: &ReadFiles) -> Option<Digest> {
         let ReadFiles::Traced(files) = read else { return None };
         let files: Vec<&OsStr> = files.iter().map(|file| file.as_os_str()).collect();
@@ -531,7 +532,6 @@ impl Session {
         Some(key)
     }
 
-    /// Returns the files that [`Session::store_read`] stored.
     fn load_read(&self, key: Option<Digest>) -> Option<ReadFiles> {
         let Some(key) = key else { return Some(ReadFiles::NotAsked) };
         let files = self.cache.get(&key).and_then(|bytes| postcard::from_bytes::<Vec<OsString>>(&bytes).ok());
@@ -542,7 +542,7 @@ impl Session {
         Some(ReadFiles::Traced(files?.into_iter().map(PathBuf::from).collect()))
     }
 
-    /// Returns paths that precede a computed include of the toolkit, `None` if the key does not cover `file`.
+    /// Returns paths that precede a toolkit's computed include, `None` if the key does not cover `file`.
     fn places_before(&self, prepared: &PreparedUnit, file: &Path) -> Option<Vec<PathBuf>> {
         if !prepared.dependencies.trusts_toolkit {
             return None;

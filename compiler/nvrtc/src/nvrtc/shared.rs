@@ -1,6 +1,6 @@
-//! Compiles as actions that any machine can run: the description of an action ([`CompileAction`]), its files, and its
-//! program ([`execute`]). A result's key is an action with one compile; workers execute several. Paths are relative to the project, so that equal projects have equal actions on all machines.
-//! Must not know the protocol of a cache.
+//! Compiles as actions that any machine can run: their description ([`CompileAction`]) and program ([`execute`]). A
+//! result's key is an action with one compile; workers execute several. Paths are relative to the project, so that
+//! equal projects have equal actions. Must not know a cache's protocol.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -38,7 +38,7 @@ pub(super) const CODE: &str = "code";
 pub(super) const LOG: &str = "log.txt";
 pub(super) const RESULT: &str = "result.json";
 
-/// Returns the path of a file of an action's compile with this number.
+/// Path of a file of the action's `number`th compile.
 pub(super) fn path(number: usize, name: &str) -> String {
     format!("{FOLDER}/{number}/{name}")
 }
@@ -156,7 +156,7 @@ impl Request {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CodeResult {
     pub(super) nvrtc: (i32, i32),
-    /// Symbols of the kernels, in the request's order.
+    /// In the request's order.
     pub(super) symbols: Vec<String>,
     /// Files that NVRTC opened; `None` without a trace.
     pub(super) included: Option<Vec<String>>,
@@ -166,13 +166,11 @@ pub(super) struct CodeResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SignatureResult {
     pub(super) signatures: Vec<Signature>,
-    /// Files that NVRTC opened; `None` without a trace.
     pub(super) included: Option<Vec<String>>,
 }
 
 impl CompileAction {
-    /// Describes a compile of `unit`, the action's `number`th, by `program` with `nvrtc`. `headers` are its include
-    /// files, and `folders` the directories that their paths need.
+    /// `headers` are the include files of `unit`, and `folders` the directories that their paths need.
     pub(super) fn new(
         number: usize,
         request: &Request,
@@ -207,7 +205,6 @@ impl CompileAction {
         })
     }
 
-    /// Returns whether both can be in one folder.
     pub(super) fn inputs_agree(&self, next: &CompileAction) -> bool {
         next.inputs.iter().all(|(path, input)| match (self.inputs.get(path), input) {
             // Two spellings of a path.
@@ -216,14 +213,13 @@ impl CompileAction {
         })
     }
 
-    /// Adds the next compile.
     pub(super) fn join(&mut self, next: CompileAction) {
         self.inputs.extend(next.inputs);
         self.folders.extend(next.folders);
         self.outputs.extend(next.outputs);
     }
 
-    /// Describes the execution of `count` compiles. It has another key than the results: its outputs are empty for a text
+    /// Describes the execution of `count` compiles. Its key differs from the results': outputs are empty for a text
     /// that does not compile.
     pub(super) fn executing(mut self, count: usize) -> CompileAction {
         self.arguments.push(count.to_string());
@@ -231,13 +227,12 @@ impl CompileAction {
     }
 }
 
-/// Removes the outputs of a compile, and returns them as those of the only one.
+/// Removes a compile's outputs, and returns them as the only one's.
 pub(super) fn take_outputs(outputs: &mut Outputs, number: usize) -> Outputs {
     let own = [CODE, LOG, RESULT].map(|name| (path(0, name), outputs.remove(&path(number, name))));
     own.into_iter().filter_map(|(path, bytes)| Some((path, bytes?))).collect()
 }
 
-/// Returns the output files of a compile for code.
 pub(super) fn code_outputs(output: &Output, code: &[u8], result: &CodeResult) -> Option<Outputs> {
     let files = [
         (CODE, code.to_vec()),
@@ -247,13 +242,12 @@ pub(super) fn code_outputs(output: &Output, code: &[u8], result: &CodeResult) ->
     Some(files.into_iter().map(|(name, bytes)| (path(0, name), bytes)).collect())
 }
 
-/// Returns the output files of a compile for signatures.
 pub(super) fn signature_outputs(result: &SignatureResult) -> Option<Outputs> {
     let files = [(LOG, Vec::new()), (RESULT, serde_json::to_vec(result).ok()?)];
     Some(files.map(|(name, bytes)| (path(0, name), bytes)).into())
 }
 
-/// Reads the signatures of the program's kernels, in their order.
+/// In the order of the program's kernels.
 pub(super) fn signatures(output: &Output) -> Result<Vec<Signature>, SignatureError> {
     let symbols = output.lowered_names.iter().map(String::as_str).collect();
     let read = signature::read_ptx(&output.ptx, &symbols)?;
@@ -263,8 +257,8 @@ pub(super) fn signatures(output: &Output) -> Result<Vec<Signature>, SignatureErr
     output.lowered_names.iter().map(find).collect()
 }
 
-/// Runs the `count` compiles of an action in the absolute folder `root`, and writes their outputs: for a text that does not
-/// compile, an empty result and the messages. NVRTC runs in a process of `program`.
+/// Runs the `count` compiles of an action in the absolute folder `root`, and writes their outputs: an empty result
+/// and messages for a text that does not compile. NVRTC runs in a process of `program`.
 ///
 /// # Errors
 /// A failure of this machine, for the action's log.
@@ -341,7 +335,6 @@ fn check_text(errors: &[CompileMessage]) -> Result<(), String> {
     if has_answer { Ok(()) } else { Err(render(&diagnostics(errors.to_vec()), Colour::Plain)) }
 }
 
-/// Returns the messages of a text that does not compile, shortened.
 pub(super) fn messages(outputs: &Outputs) -> String {
     /// Characters.
     const MOST: usize = 2000;
@@ -349,7 +342,6 @@ pub(super) fn messages(outputs: &Outputs) -> String {
     String::from_utf8_lossy(log).trim().chars().take(MOST).collect()
 }
 
-/// Returns whether the outputs are of a text that does not compile.
 pub(super) fn is_not_compiled(outputs: &Outputs) -> bool {
     outputs.get(&path(0, RESULT)).is_some_and(Vec::is_empty)
 }

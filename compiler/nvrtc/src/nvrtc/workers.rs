@@ -247,7 +247,7 @@ impl Worker {
         }
     }
 
-    /// Returns how the process ended; `error` is the reason if it has not exited.
+    /// `error` is the reason if the process has not exited.
     fn end(mut self, error: &io::Error) -> Ending {
         let is_over = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe);
         if !is_over {

@@ -22,7 +22,6 @@ pub(super) fn of_nvrtc(path: &Path) -> io::Result<Digest> {
     Ok(key.finish())
 }
 
-/// Returns the library and its built-in headers.
 pub(super) fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(std::iter::once(path.to_owned()).chain(builtins_beside(path)?).collect())
 }

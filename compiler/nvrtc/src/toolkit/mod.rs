@@ -43,7 +43,7 @@ impl Overrides {
         Overrides { packages, ..Overrides::from_variables(nvrtc, &|name| std::env::var_os(name)) }
     }
 
-    /// Reads environment variables. Keep equal to `cache_folder` of `cargo xtask setup`, which fills this cache.
+    /// Keep equal to `cache_folder` of `cargo xtask setup`, which fills this cache.
     fn from_variables(nvrtc: Option<PathBuf>, variables: &dyn Fn(&str) -> Option<OsString>) -> Overrides {
         let var = |name: &str| variables(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let absolute = |name: &str| var(name).filter(|folder| folder.is_absolute());
@@ -75,7 +75,7 @@ impl Toolkit {
     /// Finds NVRTC and its headers. Errors state what is missing, its purpose, and commands that help.
     ///
     /// NVRTC: `--nvrtc` or `CUBINDER_NVRTC`, `CUDA_HOME`, this installation's Python environment, the cache's pinned
-    /// package. A named path without NVRTC is an error. Headers, which not all kernels need: `CUDA_HOME`, beside a
+    /// package. A named path without NVRTC is an error. Headers, which some kernels need: `CUDA_HOME`, beside a
     /// named NVRTC, the Python environment if complete, the cache.
     pub fn locate(overrides: &Overrides) -> Result<Toolkit, Diagnostic> {
         let nvrtc = locate_nvrtc(overrides)?;
@@ -249,7 +249,7 @@ fn newest_in_any(root: &Path, folders: &[&str]) -> Option<PathBuf> {
     folders.iter().find_map(|folder| newest_in(&root.join(folder)))
 }
 
-/// Returns the highest version in a name; no version, usually a link, is lowest.
+/// No version, usually a link, is lowest.
 fn newest_in(folder: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(folder).ok()?;
     let versions = entries.filter_map(|entry| {

@@ -1,5 +1,3 @@
-//! The toolkit's packages in `toolkit.toml`.
-
 use std::path::PathBuf;
 
 use serde::Deserialize;

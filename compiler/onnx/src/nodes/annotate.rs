@@ -200,7 +200,6 @@ pub fn annotate<'m>(
     done
 }
 
-/// Returns whether function calls decide the plugin, and not all name this one.
 fn is_of_calls(node: &Node, resolved: &Node, plugin: &Plugin) -> bool {
     let own = [(NAMESPACE, &plugin.namespace), (VERSION, &plugin.version)];
     own.into_iter().any(|(name, value)| is_reference(node, name) && !is_text(resolved, name, value))

@@ -134,7 +134,7 @@ fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     })
 }
 
-/// Whether a dimension's name is computed (`2*batch`): it compiles with numbers.
+/// Such dimensions compile with numbers.
 fn is_expression(text: &str) -> bool {
     let mut parts = words(text).filter(|word| !word.text.trim().is_empty());
     let is_one = parts.next().is_none_or(|first| first.is_name()) && parts.next().is_none();

@@ -105,7 +105,6 @@ fn unread_own_attributes(node: &Node) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// Suggests a missing attribute for an [`unknown`] one.
 pub(super) fn meant<'p>(plugin: &'p Plugin, node: &Node, name: &str) -> Option<&'p str> {
     suggest(name, meaningful_attributes(plugin).filter(|known| node.attribute(known).is_none()))
 }

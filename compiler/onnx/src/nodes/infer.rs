@@ -72,7 +72,7 @@ fn shape(
     Some(both.map(dim).collect())
 }
 
-/// Returns dimension names for an expression with known numbers substituted.
+/// Substitutes known numbers.
 fn named(bound: &expr::Expr, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     let of_shape = |tensor: u32| inputs.get(tensor as usize)?.dims.as_ref();
     match bound.nodes.last()? {

@@ -48,7 +48,7 @@ pub struct NodeReport {
     pub op_type: String,
     /// Domain.
     pub domain: String,
-    /// Plugin it is checked against: `sample::circ_pad_plugin`; `None` without a similar one.
+    /// Plugin to check against: `sample::circ_pad_plugin`; `None` without a similar one.
     pub plugin: Option<String>,
     /// Plugin version.
     pub version: Option<String>,

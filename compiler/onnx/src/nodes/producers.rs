@@ -67,7 +67,6 @@ impl<'a> Producers<'a> {
     }
 }
 
-/// Returns whether dimensions, and values that may be a shape, are known.
 fn is_whole(tensor: &Tensor) -> bool {
     let may_be_shape = tensor.rank().is_some_and(|rank| rank <= 1) && tensor.is_integer();
     tensor.has_known_shape() && (tensor.values.is_some() || !may_be_shape)

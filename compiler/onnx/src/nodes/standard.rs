@@ -13,7 +13,7 @@ use crate::proto::tensor_proto::DataType as Element;
 use super::plugin_fields::reference;
 use super::tensors::{Dim, MOST_VALUES, Tensor, constant, known_element};
 
-/// Returns a default-domain node's first outputs; empty if unknown.
+/// Only for default-domain nodes; empty if unknown.
 pub(super) fn outputs(node: &Node, inputs: &[Tensor]) -> Vec<Tensor> {
     if node.proto.attribute.iter().any(|stated| reference(stated).is_some()) {
         return Vec::new();

@@ -196,7 +196,6 @@ pub fn sort(diagnostics: &mut [Diagnostic]) {
     });
 }
 
-/// Lets `?` return a single error.
 impl From<Diagnostic> for Vec<Diagnostic> {
     fn from(diagnostic: Diagnostic) -> Vec<Diagnostic> {
         vec![diagnostic]

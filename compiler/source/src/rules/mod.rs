@@ -1,5 +1,5 @@
 //! The catalogue of rules: codes, never reused ([`is_retired`]), and their pages `docs/rules/C0101.md` for
-//! `cubinder explain C0101`. Tests compare the pages' examples with the checks.
+//! `cubinder explain C0101`.
 
 mod page;
 
@@ -21,7 +21,6 @@ macro_rules! rules {
     };
 }
 
-/// Codes of removed rules.
 const RETIRED: [u16; 3] = [414, 415, 416];
 
 /// Detects a removed rule's code.

@@ -88,7 +88,7 @@ pub(super) fn export(arguments: &FileArguments) -> Result<(), Vec<Diagnostic>> {
     with_file(arguments, Transfer::Push, "the local cache".to_owned(), COMPILE_FIRST)
 }
 
-/// Protects files that are no exports, such as a manifest in the place of FILE.
+/// Protects files that are not exports, such as manifests.
 fn check_export(path: &Path) -> Result<(), Diagnostic> {
     let (file, folder) = (path, parent_folder(path));
     let path = path.display();

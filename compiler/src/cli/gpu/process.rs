@@ -102,7 +102,6 @@ impl Process {
         }
     }
 
-    /// Returns `why` with the exit status.
     pub(in crate::cli) fn end(&mut self, why: &str) -> String {
         self.kill();
         match self.wait() {

@@ -20,7 +20,6 @@ pub(in crate::cli) enum Greeting {
     Failed(Messages),
 }
 
-/// Sends a job prefixed by its length.
 pub(in crate::cli) fn send(to: &mut impl Write, job: &impl Serialize) -> Result<(), String> {
     let bytes = postcard::to_allocvec(job).map_err(|error| error.to_string())?;
     let length = u32::try_from(bytes.len()).map_err(|error| error.to_string())?;

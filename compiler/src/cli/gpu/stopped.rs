@@ -52,7 +52,7 @@ impl Stopped {
         }
     }
 
-    /// Reports the reason. `verb` names the use of the GPU; `allowed` is `--allow-no-gpu`, if present.
+    /// `verb` names the use of the GPU; `allowed` is `--allow-no-gpu`, if present.
     pub(in crate::cli) fn report(self, json: bool, verb: &str, allowed: Option<bool>) -> ExitCode {
         match self {
             Stopped::Mistaken(errors) => return fail(errors, MessageFormat::new(json)),

@@ -23,7 +23,7 @@ use super::protocol::Greeting;
 use crate::cli::nvrtc;
 use crate::cli::output::open_project;
 
-/// Opens the device and compiles the result of `open`. Errors are reported and returned as an exit code.
+/// Errors are reported and returned as an exit code.
 pub(in crate::cli) fn begin(
     device: u32,
     nvrtc: Option<&Path>,

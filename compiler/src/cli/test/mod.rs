@@ -1,4 +1,4 @@
-//! Kernels run in a separate process ([`worker`]), which may crash; [`supervise`] sends jobs and collects results.
+//! Kernels run in a separate process ([`worker`]), which may crash.
 
 mod addresses;
 mod node;

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Job {
     pub(super) trial: Trial,
-    /// Case with launch expectations to check.
     pub(super) case: Option<usize>,
     pub(super) skip: Vec<i32>,
 }

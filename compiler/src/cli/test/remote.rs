@@ -7,7 +7,6 @@ use super::{Arguments, Opened, base, listed};
 use crate::cli::output::{MessageFormat, fail};
 use crate::cli::workers::{Snapshot, Workers, add_data, exit_code, plugin_arguments};
 
-/// Tests on the workers that the arguments name.
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     perform(arguments).unwrap_or_else(|errors| fail(errors, MessageFormat::new(arguments.json)))
 }

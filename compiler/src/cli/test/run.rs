@@ -191,7 +191,6 @@ impl Bench<'_, '_> {
         layout::unpack(bytes, self.node.shaped.ty(tensor), self.node.shaped.format(tensor), shape)
     }
 
-    /// Compares two runs' outputs with each other and the expected ones.
     fn judge(
         &self,
         first: &[Vec<u8>],

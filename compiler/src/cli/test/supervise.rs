@@ -23,7 +23,6 @@ impl TrialReport {
         !self.differs.is_empty() || self.refused.is_some() || self.faults().next().is_some()
     }
 
-    /// Merges with faults from an earlier process.
     fn add(&mut self, mut ran: VariantResult) {
         match self.ran.iter_mut().find(|known| known.id == ran.id && ran.id != 0) {
             Some(known) => {

@@ -18,7 +18,6 @@ use crate::cli::gpu::protocol::{Greeting, receive};
 use crate::cli::gpu::worker::{Events, begin, objects};
 use crate::cli::output::environment_path;
 
-/// Runs jobs until the stream ends or the GPU fails.
 pub(super) fn work(arguments: &Arguments) -> ExitCode {
     let nvrtc = arguments.nvrtc.as_deref();
     let begun = begin(arguments.device, nvrtc, &ProjectOptions::default(), || {

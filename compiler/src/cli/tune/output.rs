@@ -25,7 +25,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// `None` in a dry run. Rejects other files and other GPUs' files. `file` is the argument.
+    /// `None` in a dry run. Rejects other files and other GPUs' files.
     pub(super) fn open(
         arguments: &Arguments,
         file: &Path,

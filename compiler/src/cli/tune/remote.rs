@@ -35,7 +35,6 @@ cubinder_source::diagnostics! {
     }
 }
 
-/// Measures on the workers that the arguments name.
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     perform(arguments).unwrap_or_else(|errors| fail(errors, MessageFormat::new(arguments.json)))
 }
@@ -74,7 +73,6 @@ fn options(arguments: &Arguments) -> Vec<String> {
     all
 }
 
-/// Merges the points of workers into tuning files of this machine.
 struct Merger<'m> {
     arguments: &'m Arguments,
     file: &'m Path,
@@ -85,7 +83,6 @@ struct Merger<'m> {
 }
 
 impl Merger<'_> {
-    /// Merges and shows a result; returns its exit code.
     fn show(&mut self, result: &PoolResult) -> u8 {
         let mut errors = Vec::new();
         let outcome: TuningResult = result.tuning().and_then(|text| match self.merge(result.name(), text) {

@@ -23,7 +23,6 @@ pub(super) struct DescribedNode {
     pub(super) point: Point,
 }
 
-/// `file` is the argument.
 pub(super) fn cases(file: &Path, opened: &Opened) -> Result<Cases, Vec<Diagnostic>> {
     if let Some(cases) = &opened.cases {
         return Ok(cases.clone());

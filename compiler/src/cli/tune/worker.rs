@@ -83,7 +83,6 @@ impl Worker<'_> {
     }
 
     fn failed(&self, failure: &Failure) -> Event {
-        // A list of lasting errors would age; they recur at synchronization.
         let lasts = |error: &DriverError| error.lasts() || self.context.synchronize().is_err();
         let is_broken = matches!(&failure.why, RunError::Driver(error) if lasts(error));
         Event::Failed { variant: failure.variant, why: failure.why.to_string(), is_broken }

@@ -1,4 +1,4 @@
-//! `--workers` of `test` and `tune`: sends the command with its files to workers of a server, and shows their results.
+//! `--workers` of `test` and `tune`: the command runs with its files on workers of a server.
 
 mod results;
 mod snapshot;
@@ -49,7 +49,6 @@ impl WorkerArguments {
         !self.workers.is_empty()
     }
 
-    /// Returns the plugin with its path for the report.
     pub(super) fn shown(&self, opened: Opened) -> Opened {
         match &self.shown_as {
             Some(path) => Opened { path: path.into(), ..opened },
@@ -57,7 +56,6 @@ impl WorkerArguments {
         }
     }
 
-    /// Returns whether this process is on a worker.
     pub(super) fn is_on_worker(&self) -> bool {
         self.shown_as.is_some()
     }
@@ -112,7 +110,7 @@ impl Workers {
         self.pools.len()
     }
 
-    /// Runs the command on all pools at the same time. Returns results in the order of the names.
+    /// Results are in the order of the names.
     pub(super) fn run(
         &self,
         arguments: Vec<String>,
@@ -158,8 +156,7 @@ fn pools(names: &[String], remote: &RemoteConfig, config: &str) -> Result<Vec<Wo
     if errors.is_empty() { Ok(pools) } else { Err(errors) }
 }
 
-/// Adds the plugin and returns the command's arguments for it. Manifests are compiled here, for the project's targets:
-/// workers need no NVRTC. `cases` is the file of cases, if any.
+/// Manifests are compiled here, for the project's targets: workers need no NVRTC. `cases` is the file of cases, if any.
 pub(super) fn plugin_arguments(
     opened: &Opened,
     cases: Option<&Path>,
@@ -186,7 +183,7 @@ pub(super) fn plugin_arguments(
     Ok(arguments)
 }
 
-/// Returns a relative path that is no option.
+/// Returns a relative path that cannot be read as an option.
 fn of_folder(path: String) -> String {
     if path.starts_with('-') { format!("./{path}") } else { path }
 }
@@ -199,7 +196,7 @@ fn bundle(opened: &Opened, is_measured: bool, nvrtc: Option<PathBuf>) -> Result<
     Ok(write_bundle(&compiled.bundle))
 }
 
-/// Adds the files of nodes: data, and Python files of references. Workers report missing files, as this machine would.
+/// Adds data, and Python files of references. Workers report missing files, as this machine would.
 pub(super) fn add_data(trials: &[Trial], snapshot: &mut Snapshot) -> Result<(), Diagnostic> {
     for trial in trials {
         let inputs = trial.inputs.iter().filter_map(|(_, data)| match data {
@@ -216,7 +213,6 @@ pub(super) fn add_data(trials: &[Trial], snapshot: &mut Snapshot) -> Result<(), 
     Ok(())
 }
 
-/// Runs the command of an action, if this process is a worker of a server.
 pub(super) fn as_worker() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     arguments.next().filter(|first| first == EXECUTE)?;
@@ -225,7 +221,6 @@ pub(super) fn as_worker() -> Option<ExitCode> {
     let executed = root.and_then(|root| execute(&root, &program?, arguments));
     Some(executed.map_or_else(
         |message| {
-            // The server may have closed the log.
             let _ = writeln!(std::io::stderr(), "{message}");
             ExitCode::FAILURE
         },

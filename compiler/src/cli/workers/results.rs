@@ -1,4 +1,4 @@
-//! Shows the results of workers: their reports, each with the name of its workers.
+//! Shows workers' reports, each with the name of its workers.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -33,7 +33,6 @@ cubinder_source::diagnostics! {
     }
 }
 
-/// The result of the workers with one name.
 pub(in crate::cli) struct PoolResult {
     name: String,
     properties: String,
@@ -57,14 +56,12 @@ impl PoolResult {
         &self.name
     }
 
-    /// Returns the measured points of a successful run, if any.
     pub(in crate::cli) fn tuning(&self) -> Option<&str> {
         let result = self.result.as_ref().ok().filter(|result| result.code == 0)?;
         Some(result.tuning.as_str()).filter(|tuning| !tuning.is_empty())
     }
 
-    /// Shows the report and returns its exit code. `errors` and `text` are about this machine, as is what `amend` does
-    /// with the JSON report.
+    /// Shows the report and returns its exit code. `errors`, `text` and `amend`'s changes are about this machine.
     pub(in crate::cli) fn show(
         &self,
         json: bool,
@@ -101,7 +98,6 @@ impl PoolResult {
 
     fn show_log(&self, log: &str) {
         let lines = log.lines().map(|line| format!("{}: {line}\n", self.name));
-        // A closed stderr cannot be reported.
         let _ = std::io::stderr().write_all(harmless(&lines.collect::<String>(), false).as_bytes());
     }
 
@@ -129,7 +125,7 @@ fn objects(lines: &str) -> Vec<Value> {
     values.filter(Value::is_object).collect()
 }
 
-/// Returns the exit code for those of all workers: failures precede missing GPUs.
+/// Failures precede missing GPUs.
 pub(in crate::cli) fn exit_code(codes: &[u8]) -> ExitCode {
     match codes.iter().all(|code| matches!(*code, 0 | NO_GPU)) {
         true => ExitCode::from(codes.iter().copied().max().unwrap_or(0)),

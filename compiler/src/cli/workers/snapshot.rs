@@ -46,7 +46,6 @@ impl Snapshot {
         Snapshot { folders: [here.clone()].into(), here, inputs: BTreeMap::new() }
     }
 
-    /// Returns a path relative to the current folder.
     pub(in crate::cli) fn relative(&self, path: &Path) -> PathBuf {
         if path.is_relative() {
             return path.to_owned();
@@ -57,7 +56,7 @@ impl Snapshot {
         up.chain(path.components().skip(common)).collect()
     }
 
-    /// Adds a file, if it exists, and returns its path as an argument.
+    /// Ignores missing files; returns the path as an argument.
     pub(in crate::cli) fn add(&mut self, path: &Path) -> Result<String, Diagnostic> {
         if path.is_absolute() {
             return Err(AbsolutePath { path: path.display().to_string() }.into());
@@ -116,7 +115,7 @@ impl Snapshot {
         place
     }
 
-    /// Returns the files relative to the nearest folder above all of them, without arguments and limit.
+    /// Returns the files relative to their nearest common folder, without arguments and limit.
     pub(in crate::cli) fn finish(self) -> Result<GpuRun, Diagnostic> {
         let is_above = |root: &&Path| self.folders.iter().all(|folder| folder.starts_with(root));
         let root = self.here.ancestors().find(is_above).unwrap_or(Path::new("/"));

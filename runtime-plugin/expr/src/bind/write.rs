@@ -2,7 +2,6 @@ use super::{Binding, Fold, Folder, Part, TooLarge};
 use crate::node::{Expr, Node, NodeId, height_of};
 use crate::value::Value;
 
-/// Maximum nodes of a literal.
 pub(super) const LITERAL_LIMIT: usize = 1024;
 
 impl Folder<'_> {
@@ -64,7 +63,6 @@ impl Folder<'_> {
         self.emit_id(node.with_children(ids))
     }
 
-    /// Copies the source with elements for variables.
     pub(super) fn verbatim(&mut self, id: NodeId) -> Fold<NodeId> {
         self.fuel = self.fuel.saturating_sub(1);
         if self.unrolling > 0 && self.fuel == 0 {

@@ -218,7 +218,6 @@ impl Terms {
         }
     }
 
-    /// Renumbers variables so that equal expressions get equal numbers.
     fn canonical_slots(&self, nodes: &[Node]) -> HashMap<u32, u32> {
         let mut slots = HashMap::new();
         let mut highest: Vec<u32> = Vec::with_capacity(nodes.len());

@@ -446,7 +446,6 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         }
     }
 
-    /// Divides, by 1 if not evaluated.
     fn divide(&mut self, id: NodeId, op: ShapeOp, a: Num<B>, b: Num<B>) -> Lowered<B, Num<B>> {
         let b = self.spare(b)?;
         match (&b, self.taken.clone()) {

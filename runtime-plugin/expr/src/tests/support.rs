@@ -189,7 +189,7 @@ impl ShapeBuilder for Calculator<'_> {
     }
 }
 
-/// Returns the floor of `a / b` by Euclidean division, unlike the implementation.
+/// By Euclidean division, unlike the implementation.
 pub(super) fn floor(a: i128, b: i128) -> i128 {
     if b > 0 { a.div_euclid(b) } else { (-a).div_euclid(-b) }
 }

@@ -113,7 +113,6 @@ pub(super) enum Finding {
 }
 
 impl<'p> Frame<'p> {
-    /// Creates a frame; `None` if it is empty.
     pub(super) fn new(
         domain: &Domain<'p>,
         ranks: &[Option<usize>],

@@ -13,7 +13,6 @@ const FEW_LISTS: usize = 64;
 
 const SHORT: i64 = 16;
 
-/// Numbers in expressions, neighbours, powers of two, 32-bit limits.
 pub(super) fn landmarks<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Vec<i64> {
     const MOST: usize = 96;
     let mut numbers = BTreeSet::new();
@@ -47,7 +46,6 @@ pub(super) fn literals<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Vec<Value> 
     exprs.flat_map(|expr| &expr.nodes).filter_map(literal).take(MOST).collect()
 }
 
-/// Ends and landmarks, with neighbours on the grid.
 pub(super) fn integers(ints: Ints, landmarks: &[i64]) -> Vec<i64> {
     let step = ints.modulus;
     let mut found = BTreeSet::from([ints.low, ints.high]);
@@ -223,7 +221,6 @@ pub(super) fn plainest(attribute: &Attribute, extent: &Extent) -> Option<Vec<Val
     (least.is_some() || is_all).then(|| least.into_iter().collect())
 }
 
-/// Returns the simplest integer list of each length, if few.
 pub(super) fn one_of_each_length(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
     if let Extent::Known(value) = extent {
         return Some(vec![value.clone()]);

@@ -1,4 +1,4 @@
-//! `cubinder eval`'s test files: readers never panic, messages can be shown, accepted files run.
+//! `cubinder eval`'s test files: messages can be shown, accepted files run.
 
 use std::sync::LazyLock;
 

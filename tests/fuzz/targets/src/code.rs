@@ -1,5 +1,5 @@
-//! Other compilers' code: readers never panic, and reject with a message. Accepted code becomes a readable manifest
-//! with its parameters. [`SECOND_FILE`] separates two files in any order.
+//! Other compilers' code: readers reject with a message. Accepted code becomes a readable manifest with its parameters.
+//! [`SECOND_FILE`] separates two files in any order.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

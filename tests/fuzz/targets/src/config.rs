@@ -1,4 +1,4 @@
-//! `cubinder.toml`: the reader never panics, its messages can be shown.
+//! `cubinder.toml`: messages can be shown.
 
 use cubinder_manifest::config;
 use cubinder_source::diagnostic::Source;

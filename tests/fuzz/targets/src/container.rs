@@ -1,5 +1,5 @@
-//! Containers: readers never panic and accept only writers' output, usable by a runtime or `cubinder eval`. Inputs
-//! become bodies and models behind valid headers, lengths and digests.
+//! Containers: readers accept only writers' output, usable by a runtime or `cubinder eval`. Inputs become bodies and
+//! models behind valid headers, lengths and digests.
 
 use cubinder_compiler::inspect;
 use cubinder_expr as expr;

@@ -1,4 +1,4 @@
-//! CUDA texts: readers never panic, spans are inside the text, launches can be checked against it.
+//! CUDA texts: spans are inside the text, launches can be checked against it.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};

@@ -1,5 +1,5 @@
-//! Expressions: readers never panic; printing round-trips; node-time expressions bind; bounds contain values; lowering
-//! agrees with evaluation.
+//! Expressions: printing round-trips; node-time expressions bind; bounds contain values; lowering agrees with
+//! evaluation.
 
 use std::sync::LazyLock;
 

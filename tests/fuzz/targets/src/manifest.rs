@@ -1,4 +1,4 @@
-//! Manifests: the compiler never panics, messages can be shown, accepted manifests are consistent.
+//! Manifests: messages can be shown, accepted manifests are consistent.
 //!
 //! Runs `cubinder check` and `cubinder eval` without files: every source is one text with all test kernels.
 

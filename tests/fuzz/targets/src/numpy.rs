@@ -1,4 +1,4 @@
-//! NumPy's files: readers never panic, arrays have the declared size within limits, files round-trip.
+//! NumPy's files: arrays have the declared size within limits, files round-trip.
 
 use std::io::Cursor;
 

@@ -1,4 +1,4 @@
-//! ONNX models: reader and `cubinder onnx` never panic, models round-trip, `annotate` is idempotent, messages show.
+//! ONNX models: models round-trip, `annotate` is idempotent, messages show.
 
 #[path = "../../../../compiler/tests/support/models.rs"]
 mod models;

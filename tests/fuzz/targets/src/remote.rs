@@ -1,4 +1,4 @@
-//! Data of a cache server: readers never panic, and return no more bytes than announced.
+//! Data of a cache server: readers return no more bytes than announced.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! Tuning files: readers never panic, messages show, files round-trip, runtimes read the tuned plugin.
+//! Tuning files: messages show, files round-trip, runtimes read the tuned plugin.
 
 use std::sync::LazyLock;
 

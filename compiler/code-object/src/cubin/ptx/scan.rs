@@ -22,7 +22,6 @@ pub(super) struct Module<'t> {
     pub(super) variables: Vec<Declaration<'t>>,
 }
 
-/// Module-level variable declaration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Declaration<'t> {
     pub(super) space: &'t str,

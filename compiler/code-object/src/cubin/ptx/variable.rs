@@ -10,7 +10,7 @@ pub(super) struct Variable<'t> {
     pub(super) bytes: Option<u32>,
 }
 
-/// Parses the text between state space and semicolon; empty if invalid.
+/// Returns an empty list if invalid.
 pub(super) fn variables(declaration: &str) -> Vec<Variable<'_>> {
     let mut tokens = Tokens::new(declaration);
     let mut found = Vec::new();
@@ -57,7 +57,6 @@ pub(super) fn element<'t>(tokens: &mut Tokens<'t>) -> Option<Element<'t>> {
     Some(Element { word, bytes, align })
 }
 
-/// Multiplies by the lengths in brackets.
 pub(super) fn lengths(tokens: &mut Tokens<'_>, element: Option<u32>) -> Option<u32> {
     let mut bytes = element;
     while tokens.peek() == Some("[") {
@@ -83,7 +82,6 @@ fn value(tokens: &mut Tokens<'_>) {
     }
 }
 
-/// Returns a type's bytes: `.b32`, `.f16x2`.
 fn size_of_type(word: &str) -> Option<u32> {
     match word.trim_start_matches(['.', 'b', 'u', 's', 'f']) {
         "8" => Some(1),

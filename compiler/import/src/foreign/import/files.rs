@@ -60,7 +60,7 @@ fn kind_of(path: &Path) -> CodeKind {
     }
 }
 
-/// Returns the facts about a kernel that all these files have.
+/// Returns the facts about a kernel that all files have.
 #[must_use]
 pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, LoadedCode)>) -> FoundPlugin {
     let name = mangled::demangle(symbol).map_or_else(|| symbol.to_owned(), |demangled| demangled.name);

@@ -117,7 +117,6 @@ fn params<'f>(variants: impl Iterator<Item = &'f FoundVariant>) -> Vec<FoundPara
     for param in variants.flat_map(|variant| &variant.codes).flat_map(|code| &code.params) {
         match all.iter_mut().find(|known| known.name == param.name) {
             None => all.push(param.clone()),
-            // The user must supply the value.
             Some(known) if matches!((&known.role, &param.role), (Role::Is(_), Role::Unknown)) => {
                 known.role = Role::Unknown;
             }

@@ -80,7 +80,6 @@ pub(super) struct Compiler<'m> {
     reported: Vec<Diagnostic>,
 }
 
-/// Fields that depend on the format.
 const OF_FORMATS: [&str; 3] = ["format", "vector", "padded"];
 
 /// `false` for unclear parameters, which any tensor may use.
@@ -151,7 +150,6 @@ impl<'m> Compiler<'m> {
         RowScope { scope: Rc::clone(scope), row: row.map(|row| row.index), key }
     }
 
-    /// Reports errors; `None` also for invalid names.
     pub(super) fn expression(
         &mut self,
         text: &Text,
@@ -319,7 +317,6 @@ fn first_alike(rows: &[Row]) -> Vec<usize> {
     rows.iter().map(first).collect()
 }
 
-/// Whether an expression uses `names` that `bound` does not shadow.
 fn mentions<'s>(syntax: &'s Syntax, bound: &mut Vec<&'s str>, names: &BTreeSet<&str>) -> bool {
     let mut found = false;
     free_names(syntax, bound, &mut |name| found |= names.contains(name));

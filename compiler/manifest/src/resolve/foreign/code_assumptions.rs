@@ -13,7 +13,7 @@ use super::code_for_row;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{ArgDecl, LaunchDecl, Manifest, ParameterDecl, ParameterKind};
 
-/// Expressions may repeat. Reports and skips invalid arguments.
+/// Expressions may repeat. Skips invalid arguments.
 pub(in super::super) fn assumptions(compiler: &mut Compiler<'_>, row: &Row) -> Vec<String> {
     let scope = compiler.row_scope(row);
     let mut all: Vec<String> = Vec::new();
@@ -66,7 +66,6 @@ enum Assumed<'m> {
     Is(&'m Value),
 }
 
-/// `None` if always true or invalid (reported).
 fn argument_assumption(
     compiler: &mut Compiler<'_>,
     arg: &ArgDecl,
@@ -175,7 +174,6 @@ pub(in super::super) fn conjoined(guard: Option<&str>, assumptions: &[String]) -
     }
 }
 
-/// Adds parentheses unless a name, number or postfix expression.
 fn operand(text: &str) -> String {
     use SyntaxKind::{Bool, Call, Field, Float, Index, Int, Name};
     let is_simple = parse(text).is_ok_and(|syntax| match syntax.kind {

@@ -148,7 +148,6 @@ fn serves(code: &CodeDecl, row: &Row) -> bool {
     })
 }
 
-/// Returns the code if exactly one serves.
 fn code_for_row<'m>(
     manifest: &'m Manifest,
     launch: &LaunchDecl,

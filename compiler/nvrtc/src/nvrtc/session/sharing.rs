@@ -1,4 +1,4 @@
-//! Looks results up in the cache that machines share, and stores them there.
+//! Looks results up in the shared cache, and stores them there.
 
 mod execution;
 mod paths;
@@ -21,7 +21,7 @@ pub use execution::{Batch, Compile};
 pub use paths::contains_path;
 use paths::{Folder, check_paths, folders, folders_before_detours, included, local_path, names, of_machine};
 
-/// A cache that machines share, and what the session did with it.
+/// The shared cache, and what the session did with it.
 #[derive(Debug)]
 pub(super) struct Sharing {
     cache: Arc<dyn SharedCache>,
@@ -30,22 +30,21 @@ pub(super) struct Sharing {
     replacement: Replacement,
     /// Keys that were looked up or that have no action.
     asked: Mutex<HashMap<Digest, Copied>>,
-    /// Keys that workers executed or tried to, with the messages of texts that do not compile.
+    /// Keys that workers executed or tried to, with messages of texts that do not compile.
     executed: Mutex<HashMap<Digest, Option<String>>>,
-    /// Code that was accepted, until it is compiled: the local cache would have to check it again.
+    /// Accepted code until it is compiled: the local cache would check it again.
     accepted: Mutex<HashMap<Digest, (CodeEntry, Code)>>,
     accepted_signatures: Mutex<HashMap<Digest, Signature>>,
-    /// Numbers of compiles that are not shared, by reason.
     unshared: Mutex<BTreeMap<&'static str, u64>>,
     /// Number of compiles on this machine that may start.
     free: Mutex<usize>,
     released: Condvar,
 }
 
-/// The outcome of a copy between the local cache and the shared one.
+/// Outcome of a copy between the local and the shared cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copied {
-    /// The other cache has the result now, or was asked to store it.
+    /// The other cache has the result, or was asked to store it.
     Complete,
     /// The local cache had it.
     Present,
@@ -65,7 +64,6 @@ impl Drop for LocalCompile<'_> {
     }
 }
 
-/// Why a result is not used.
 #[derive(Debug, PartialEq, Eq)]
 enum Unusable {
     /// It is for a machine with other paths.
@@ -98,7 +96,6 @@ impl Sharing {
         }
     }
 
-    /// Remembers that the local cache has the key's entry from the shared one.
     fn mark_fetched(&self, key: Digest) {
         lock(&self.asked).insert(key, Copied::Complete);
     }
@@ -135,7 +132,6 @@ impl Session {
         self.sharing.as_ref().is_some_and(|sharing| sharing.replacement != Replacement::Compiles)
     }
 
-    /// Returns why there is no result of workers.
     pub(super) fn why_not_executed(&self, key: &Digest) -> String {
         let Some(sharing) = &self.sharing else { return String::new() };
         let known = lock(&sharing.executed).get(key).cloned();
@@ -172,7 +168,7 @@ impl Session {
         self.sharing.as_ref().map(|sharing| sharing.cache.take_warnings()).unwrap_or_default()
     }
 
-    /// Returns the numbers of compiles that are not shared, by reason.
+    /// Returns the numbers of unshared compiles by reason.
     #[must_use]
     pub fn unshared(&self) -> BTreeMap<&'static str, u64> {
         let counts = self.sharing.as_ref().map(|sharing| lock(&sharing.unshared).clone());
@@ -250,7 +246,6 @@ impl Session {
         Some(self.share_signatures(units, *target, signatures, &read))
     }
 
-    /// Returns whether the local cache has a usable entry.
     fn is_known(&self, compile: &Compile<'_>) -> bool {
         let Compile { units, target, is_signatures } = compile;
         match is_signatures {
@@ -279,7 +274,7 @@ impl Session {
         self.look_up(units, Purpose::Code(target), key, 1, read)
     }
 
-    /// Looks up signatures with these keys in the local cache.
+    /// Copies signatures from the shared cache to the local one, where `keys` are theirs.
     pub(super) fn shared_signatures(
         &self,
         units: &[&PreparedUnit],
@@ -381,8 +376,7 @@ impl Session {
         self.sharing.as_ref().is_some_and(|sharing| lock(&sharing.asked).get(key) == Some(&Copied::Complete))
     }
 
-    /// Stores a result of the shared cache in the local one, unless a file of this machine would take precedence over
-    /// one that was read.
+    /// Stores a shared result locally, unless a file of this machine would take precedence over one that was read.
     fn accept<T: Serialize>(
         &self,
         prepared: &PreparedUnit,
@@ -405,7 +399,7 @@ impl Session {
         }
     }
 
-    /// Returns the first file that a compile here cannot read, because another one takes precedence.
+    /// Returns the first file that a compile here cannot read: another one takes precedence.
     fn not_read_here<'f>(&self, prepared: &PreparedUnit, read: &'f [PathBuf]) -> Option<&'f PathBuf> {
         let PreparedUnit { unit, settings, dependencies, .. } = prepared;
         let toolkit = &self.toolkit.include;

@@ -36,7 +36,6 @@ fn with(input: &Tensor, dims: Option<Vec<Dim>>, values: Option<Vec<Dim>>) -> Ten
     Tensor { element: input.element, dims, values }
 }
 
-/// Returns the shape in an integer tensor's values, or one of its known rank.
 pub(super) fn shape_of_values(tensor: &Tensor) -> Option<Vec<Dim>> {
     if let Some(values) = &tensor.values {
         let extent = |value: &Dim| {
@@ -124,7 +123,7 @@ fn has_input(node: &Node, place: usize) -> bool {
     node.proto.input.get(place).is_some_and(|name| !name.is_empty())
 }
 
-/// From an attribute or input; `Some(None)` if both are absent.
+/// `Some(None)` if attribute and input are absent.
 fn axes(node: &Node, inputs: &[Tensor], place: usize) -> Option<Option<Vec<i64>>> {
     match ints(node, "axes").is_some() || has_input(node, place) && inputs.len() > place {
         true => stated_ints(node, "axes", inputs, place).map(Some),

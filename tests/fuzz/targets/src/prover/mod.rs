@@ -1,5 +1,4 @@
-//! Proofs about random manifests hold for every node of their enumerable domain. `tree` evaluates without the product's
-//! code.
+//! Proofs about random manifests hold for every node of their enumerable domain.
 
 mod generate;
 mod meaning;

@@ -100,7 +100,6 @@ pub(super) struct Assigned {
     scoped: BTreeSet<usize>,
 }
 
-/// Fails for unknown names or folders, ambiguous or missing values.
 pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Assigned, Diagnostic> {
     names_are_known(all, constants)?;
     let mut known: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();

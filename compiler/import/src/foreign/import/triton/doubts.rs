@@ -1,4 +1,4 @@
-//! Comments on constants that seem to mismatch their compiles; certain errors were rejected.
+//! Constants that seem to mismatch their compiles; certain errors were rejected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,7 +65,6 @@ fn sizes(all: &[Compiled], values: &[Values]) -> Vec<String> {
     doubtful.into_iter().map(remark).collect()
 }
 
-/// Reports equal constants with code that differs in more than types.
 fn sources(all: &[Compiled], values: &[Values]) -> Vec<String> {
     let mut classes: BTreeMap<Vec<String>, BTreeMap<String, &Compiled>> = BTreeMap::new();
     for (compiled, own) in all.iter().zip(of_constexpr(all, values)) {

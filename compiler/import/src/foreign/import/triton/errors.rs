@@ -52,7 +52,7 @@ cubinder_source::diagnostics! {
         help: "compile the kernel again into an empty folder, with Triton 3.9 or earlier";
     }
 
-    /// Releases of Triton differ in the parameters that they add.
+    /// Releases add different parameters.
     pub(super) struct OtherScratch { outputs: Vec<String> }
     error(CODE_FILE) "the kernels take different numbers of pointers to scratch memory" {
         note *outputs: "{outputs}";

@@ -5,9 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fingerprint {
-    /// Omits conversions: equal for all float element types.
+    /// Equal for all float element types.
     pub(super) without_types: u64,
-    /// Also omits integer arithmetic and moves, which constants change.
+    /// Also omits integer arithmetic and moves.
     pub(super) without_integers: u64,
 }
 

@@ -7,7 +7,7 @@ const MOST_SHOWN: usize = 4;
 
 pub(super) const OLDER: &str = "Triton's cache keeps code compiled from an older source: if this is the reason, import from a new cache, or specify only the newest folders";
 
-/// `None` for a single place. Compares file names only: copies' folders may differ.
+/// `None` for a single place. Compares file names: copies' folders may differ.
 pub(super) fn definition_places(all: &[Compiled]) -> Option<String> {
     let mut places: BTreeMap<String, Vec<&Compiled>> = BTreeMap::new();
     for compiled in all {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 
-/// A launch's metadata; null and absent keys have their default.
+/// Null and absent keys have their default.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Metadata {
     pub name: String,
@@ -24,7 +24,7 @@ pub(super) struct Metadata {
     pub rest: BTreeMap<String, serde_json::Value>,
 }
 
-/// Derived order: the order in which variants are tried.
+/// Derived order: the order of variants.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(super) struct Launch {
     pub num_warps: u32,

@@ -41,16 +41,13 @@ struct Compiled {
     json: PathBuf,
     metadata: Metadata,
     function: Function,
-    /// Unique names in the manifest.
     names: Vec<String>,
     /// IR before any pass; depends on `tl.constexpr` values, not the architecture. May be empty.
     source: String,
     /// Sizes of `tl.arange`.
     sizes: BTreeSet<u64>,
-    /// All its integers.
     numbers: BTreeSet<u64>,
     fingerprint: Fingerprint,
-    /// Number of [`ADDED`] parameters.
     added: usize,
     /// The unchanged Python file's parameters, named as in `names`.
     signature: Option<Vec<Parameter>>,
@@ -153,7 +150,6 @@ fn once<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     found
 }
 
-/// `None` if the Python file no longer matches.
 fn signature(function: &Function) -> Option<Vec<Parameter>> {
     let (file, line) = function.place.as_ref()?;
     let path = Path::new(file);

@@ -35,7 +35,7 @@ fn cut(text: &str, at: char) -> (&str, &str) {
     text.split_once(at).unwrap_or((text, ""))
 }
 
-/// Splits at commas up to the closing parenthesis, without comments.
+/// Stops at the closing parenthesis; omits comments.
 fn parts(list: &str) -> Option<Vec<String>> {
     let (mut depth, mut quote, mut comment) = (0_usize, None, false);
     let mut parts = vec![String::new()];

@@ -1,4 +1,4 @@
-//! Computes dynamic shared memory if architectures differ: the maximum of all code for a GPU.
+//! Computes dynamic shared memory if architectures differ: the maximum of a GPU's code.
 
 use std::collections::BTreeMap;
 

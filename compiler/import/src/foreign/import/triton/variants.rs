@@ -148,7 +148,7 @@ fn same_kind(all: &[Compiled], name: &str) -> Result<(), Diagnostic> {
     }
 }
 
-/// Parameters whose types differ between compiles, but not within one.
+/// Types differ between compiles, but not within one.
 fn varying(all: &[Compiled], names: &[String]) -> Result<BTreeSet<String>, Diagnostic> {
     let ty = |compiled: &Compiled, name: &str| {
         argument(compiled, name).filter(|it| it.is_pointer).map(|it| it.ty.clone())
@@ -243,7 +243,6 @@ impl Plugin<'_> {
         self.names.iter().filter(|name| self.side_by_side(name).iter().any(is_open)).collect()
     }
 
-    /// Pairs arguments of compiles for equal tensors.
     fn side_by_side(&self, name: &str) -> Vec<(&Argument, &Argument)> {
         let types = |compiled: &Compiled| -> Vec<Option<String>> {
             self.varying.iter().map(|name| argument(compiled, name).map(|it| it.ty.clone())).collect()
@@ -304,7 +303,7 @@ impl Plugin<'_> {
         FoundCode { ty: ty.map(|it| manifest_type(&it.ty)), kernel: it.name.clone(), params, files }
     }
 
-    /// Returns constant parameters, except `tl.constexpr`.
+    /// Constant parameters, except `tl.constexpr`.
     fn folded(&self, compiled: &Compiled, values: &Values) -> Vec<FoundParam> {
         let mut params = Vec::new();
         for name in self.names.iter().filter(|name| !compiled.names.contains(name)) {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::*;
 
-/// A program to compile: its code, or the signatures of its kernels.
+/// A program to compile: code, or its kernels' signatures.
 #[derive(Debug, Clone)]
 pub struct Compile<'u> {
     /// Units that differ only in kernels.
@@ -92,8 +92,7 @@ impl Session {
         40 + (text / TEXT) as u64 + 5 * compile.units.len() as u64
     }
 
-    /// Lets a worker execute a batch, and keeps the results. If that fails, each compile is executed alone: one may be the
-    /// reason.
+    /// Lets a worker execute a batch, or on failure each of its compiles: one may be the reason.
     pub fn execute(&self, batch: &Batch<'_>) {
         let mut waiting = batch.compiles.iter().collect::<Vec<_>>();
         while !waiting.is_empty() {
@@ -106,7 +105,7 @@ impl Session {
         }
     }
 
-    /// Executes the compiles that can be in one folder. Returns whether a worker executed them, and the other compiles.
+    /// Executes the compiles that can be in one folder; returns whether a worker did, and the others.
     fn execute_joined<'c, 'u>(&self, compiles: &[&'c Compile<'u>]) -> (bool, Vec<&'c Compile<'u>>) {
         let (mut joined, mut members, mut left) = (None::<CompileAction>, Vec::new(), Vec::new());
         let Some(sharing) = &self.sharing else { return (false, left) };
@@ -156,7 +155,6 @@ impl Session {
         self.take_accepted(key)
     }
 
-    /// Lets a worker execute a compile that is in no batch.
     pub(in super::super) fn execute_alone(&self, compile: Compile<'_>) {
         let is_new = |sharing: &Sharing| !lock(&sharing.executed).contains_key(&self.compile_key(&compile));
         if self.can_execute() && self.sharing.as_ref().is_some_and(is_new) {

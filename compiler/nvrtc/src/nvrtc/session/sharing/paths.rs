@@ -37,7 +37,6 @@ fn absolute(path: &Path) -> PathBuf {
     without_detours(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }
 
-/// Returns the path relative to the project if it is in it.
 fn in_project(root: &Path, path: &Path) -> Option<String> {
     let name = display_name(path, root);
     let is_inside = !name.starts_with('/') && !name.split('/').any(|part| part == "..");
@@ -60,8 +59,8 @@ pub(super) fn names(root: &Path, folders: &[Folder], path: &Path) -> Result<Vec<
     Ok(names)
 }
 
-/// Returns the directories before each `..` of a header's path in the action. Fails unless the path leads to one of the
-/// header's `names` there.
+/// Returns the directories before each `..` of a header's path in the action. Fails unless the path leads to one of
+/// the header's `names`.
 pub(super) fn folders_before_detours(
     folders: &[Folder],
     path: &Path,
@@ -99,7 +98,7 @@ pub(super) fn of_machine(folders: &[Folder]) -> impl Iterator<Item = &Folder> {
     folders.iter().filter(|folder| folder.local != Path::new(&folder.name))
 }
 
-/// Fails if a result contains the action's path of a header that has another path here, except that of the unit.
+/// Fails if a result contains the action's path of a header with another path here, except the unit's.
 pub(super) fn check_paths(
     unit: &str,
     folders: &[Folder],
@@ -125,7 +124,6 @@ pub(super) fn check_paths(
     if paths.any(has) { Err(Unusable::OtherPaths) } else { Ok(()) }
 }
 
-/// Overwrites each occurrence of a text.
 fn without(bytes: &[u8], text: &[u8]) -> Vec<u8> {
     let mut rest = bytes.to_vec();
     for at in memmem::find_iter(bytes, text) {

@@ -4,12 +4,11 @@ use super::paths::in_ptx;
 use super::*;
 use crate::test_support::{show, toolkit, unit};
 
-/// A shared cache in memory.
 #[derive(Debug, Default)]
 struct Memory {
     results: Mutex<HashMap<String, Outputs>>,
     rejected: Mutex<Vec<String>>,
-    /// Workers, which have results that the cache lacks.
+    /// Workers' results, which the cache lacks.
     workers: Option<Arc<Memory>>,
     /// Overwrites every result.
     replacement: Mutex<Outputs>,
@@ -81,7 +80,6 @@ fn of_signatures(unit: &PreparedUnit, target: Target) -> Compile<'_> {
 
 const TEXT: &str = "#include \"a.h\"\n#include <b.h>\n__global__ void k(int* x) { x[0] = A + B; }\n";
 
-/// A project in its own folder, with its own local cache.
 struct Machine {
     toolkit: Toolkit,
     home: tempfile::TempDir,

@@ -40,8 +40,9 @@ use crate::pack::pack;
 use crate::project::Project;
 use inputs::Inputs;
 use jobs::CompileJobs;
+pub use jobs::Transfer;
 pub use results_file::is_results_file;
-pub use transfer::{Peer, Transfer, Transferred, transfer};
+pub use transfer::{Peer, Transferred, transfer};
 use write::Libraries;
 pub(crate) use write::draft_library;
 

@@ -15,13 +15,12 @@ use cubinder_model::Target;
 use cubinder_model::provenance::Origin;
 use cubinder_nvrtc::codegen;
 use cubinder_nvrtc::nvrtc::shared::Activity;
-use cubinder_nvrtc::nvrtc::{Cause, Compile, CompileMessage, CompiledKernel, PreparedUnit, Session};
+use cubinder_nvrtc::nvrtc::{Cause, Compile, CompileMessage, CompiledKernel, Copied, PreparedUnit, Session};
 use cubinder_source::diagnostic::{Diagnostic, Label, Source, dedup};
 use cubinder_source::{rules, source};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 
-use super::transfer::{self, Transfer};
 use super::{machine_paths, provenance};
 use crate::check_plugins::CheckedPlugin;
 use crate::project::{Plan, PlannedTarget, Project};
@@ -268,7 +267,7 @@ pub(super) fn run<'j>(
     let requests = signature_requests(jobs);
     let tasks = tasks(session, jobs, programs);
     if session.is_sharing() {
-        let _results = transfer::run(session, jobs, &tasks, Transfer::Fetch, progress);
+        let _results = copy(session, jobs, &tasks, Transfer::Fetch, progress);
     }
     if session.can_execute() {
         execute(session, jobs, &tasks, progress);
@@ -308,6 +307,43 @@ pub(super) fn run<'j>(
     compile_missing_signatures(session, jobs, &requests, &mut compiled);
     session.stop_idle();
     compiled
+}
+
+/// The direction of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transfer {
+    /// To the local cache.
+    Fetch,
+    /// From the local cache.
+    Push,
+}
+
+/// Threads wait for the network, so more than processors run.
+pub(super) fn copy(
+    session: &Session,
+    jobs: &[Job<'_>],
+    tasks: &[Task<'_>],
+    direction: Transfer,
+    progress: &ProgressBar,
+) -> Vec<Copied> {
+    const THREADS: usize = 32;
+    progress.set_length(tasks.len() as u64);
+    progress.set_message("copying results");
+    let transfer = |task: &Task<'_>| {
+        let compile = task.compile(jobs)?;
+        let result = match direction {
+            Transfer::Push => session.push(&compile),
+            Transfer::Fetch => session.fetch(&compile),
+        };
+        progress.inc(1);
+        Some(result)
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build();
+    let all = || tasks.par_iter().filter_map(transfer).collect();
+    // Fewer threads are slower.
+    let results = pool.map_or_else(|_| all(), |pool| pool.install(all));
+    progress.reset();
+    results
 }
 
 /// Lets workers compile what no cache has.

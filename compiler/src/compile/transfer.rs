@@ -5,15 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cubinder_manifest::config::RemoteConfig;
+use cubinder_nvrtc::nvrtc::Copied;
 use cubinder_nvrtc::nvrtc::shared::Replacement;
-use cubinder_nvrtc::nvrtc::{Copied, Session};
 use cubinder_nvrtc::toolkit::Overrides;
 use cubinder_source::diagnostic::{Diagnostic, Severity, Sink};
 use cubinder_source::source;
 use indicatif::ProgressBar;
-use rayon::prelude::*;
 
-use super::jobs::{self, CompileJobs, Job, Task};
+use super::jobs::{self, CompileJobs, Transfer};
 use super::results_file::ResultsFile;
 use super::session;
 use super::shared_cache::RemoteCache;
@@ -27,15 +26,6 @@ pub enum Peer<'p> {
     Server(&'p RemoteConfig),
     /// A file.
     File(&'p Path),
-}
-
-/// The direction of a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transfer {
-    /// To the local cache.
-    Fetch,
-    /// From the local cache.
-    Push,
 }
 
 /// Numbers of results after a transfer: code of programs, and signatures of kernels of a program.
@@ -107,7 +97,7 @@ fn run_all(
     let jobs = CompileJobs::new(project, Some(session), &plugins)?;
     let programs = jobs.programs();
     let tasks = jobs::tasks(session, &jobs.jobs, &programs);
-    let results = run(session, &jobs.jobs, &tasks, direction, progress);
+    let results = jobs::copy(session, &jobs.jobs, &tasks, direction, progress);
     session.check_unchanged()?;
     let failures = session.take_sharing_warnings().into_iter().chain(session.take_cache_warning());
     let failures: Vec<Diagnostic> =
@@ -124,32 +114,4 @@ fn run_all(
         unshared,
         is_written: false,
     })
-}
-
-/// Threads wait for the network, so more than processors run.
-pub(super) fn run(
-    session: &Session,
-    jobs: &[Job<'_>],
-    tasks: &[Task<'_>],
-    direction: Transfer,
-    progress: &ProgressBar,
-) -> Vec<Copied> {
-    const THREADS: usize = 32;
-    progress.set_length(tasks.len() as u64);
-    progress.set_message("copying results");
-    let transfer = |task: &Task<'_>| {
-        let compile = task.compile(jobs)?;
-        let result = match direction {
-            Transfer::Push => session.push(&compile),
-            Transfer::Fetch => session.fetch(&compile),
-        };
-        progress.inc(1);
-        Some(result)
-    };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build();
-    let all = || tasks.par_iter().filter_map(transfer).collect();
-    // Fewer threads are slower.
-    let results = pool.map_or_else(|_| all(), |pool| pool.install(all));
-    progress.reset();
-    results
 }

@@ -60,12 +60,6 @@ impl Cache {
         self.root.is_some()
     }
 
-    /// Returns whether an entry for `key` exists, perhaps a damaged one.
-    #[must_use]
-    pub fn contains(&self, key: &Digest) -> bool {
-        self.path(key).is_some_and(|path| path.is_file())
-    }
-
     /// Returns the value for `key` if present and undamaged.
     #[must_use]
     pub fn get(&self, key: &Digest) -> Option<Vec<u8>> {

@@ -526,7 +526,7 @@ impl Session {
         let files: Vec<&OsStr> = files.iter().map(|file| file.as_os_str()).collect();
         let bytes = postcard::to_allocvec(&files).ok()?;
         let key = KeyHasher::new("files").field(&bytes).finish();
-        if !self.cache.contains(&key) {
+        if self.cache.get(&key).is_none() {
             self.cache.put(&key, &bytes);
         }
         Some(key)

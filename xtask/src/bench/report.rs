@@ -13,8 +13,8 @@ use super::measure;
 use super::page::{self, FOLDER, PAGE};
 use crate::tools::Tools;
 
-pub(super) const NAMES: [&str; 8] =
-    ["compile", "check", "farm", "library", "build", "engine", "enqueue", "torch"];
+pub(super) const NAMES: [&str; 9] =
+    ["compile", "check", "farm", "remote", "library", "build", "engine", "enqueue", "torch"];
 
 const IN_BARS: &str = "enqueue";
 

@@ -111,16 +111,16 @@ mod tests {
     #[test]
     fn folders_get_the_same_names_everywhere() {
         let folders = [
-            ("/home/a b/.cargo", "/cargo"),
-            ("/home/a b/.cargo/registry/src/index-1", "/crates"),
+            ("/h/a b/.cargo", "/cargo"),
+            ("/h/a b/.cargo/registry/src/index-1", "/crates"),
             ("/rust/lib/rustlib/src/rust", "/rustc/1234"),
         ];
         let folders = folders.map(|(from, to)| (PathBuf::from(from), to.to_owned()));
         assert_eq!(
             remapped(&folders).to_str().unwrap().split('\u{1f}').collect::<Vec<_>>(),
             [
-                "--remap-path-prefix=/home/a b/.cargo=/cargo",
-                "--remap-path-prefix=/home/a b/.cargo/registry/src/index-1=/crates",
+                "--remap-path-prefix=/h/a b/.cargo=/cargo",
+                "--remap-path-prefix=/h/a b/.cargo/registry/src/index-1=/crates",
                 "--remap-path-prefix=/rust/lib/rustlib/src/rust=/rustc/1234",
             ]
         );

@@ -45,7 +45,7 @@ pub(super) struct ServerArguments {
     remote_cache: Option<String>,
     /// Print JSON Lines: messages, then the result
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Options of copies from and to a file.
@@ -57,19 +57,7 @@ pub(super) struct FileArguments {
     project: ProjectArguments,
     /// Print JSON Lines: messages, then the result
     #[arg(long)]
-    json: bool,
-}
-
-impl ServerArguments {
-    pub(super) fn json(&self) -> bool {
-        self.json
-    }
-}
-
-impl FileArguments {
-    pub(super) fn json(&self) -> bool {
-        self.json
-    }
+    pub(super) json: bool,
 }
 
 const COMPILE_FIRST: &str = "run `cubinder compile` with the same options first";

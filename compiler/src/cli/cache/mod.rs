@@ -76,7 +76,7 @@ struct PruneArguments {
     /// Remove all entries
     #[arg(long, conflicts_with_all = ["max_size", "unused_for"])]
     all: bool,
-    /// Show what would be removed, and remove nothing
+    /// Only show how many entries the limits remove
     #[arg(long)]
     dry_run: bool,
     /// Print one JSON object
@@ -86,11 +86,11 @@ struct PruneArguments {
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let (json, result) = match &arguments.command {
-        Command::Export(arguments) => (arguments.json(), copy::export(arguments)),
-        Command::Import(arguments) => (arguments.json(), copy::import(arguments)),
+        Command::Export(arguments) => (arguments.json, copy::export(arguments)),
+        Command::Import(arguments) => (arguments.json, copy::import(arguments)),
         Command::Prune(arguments) => (arguments.json, prune(arguments)),
-        Command::Pull(arguments) => (arguments.json(), copy::pull(arguments)),
-        Command::Push(arguments) => (arguments.json(), copy::push(arguments)),
+        Command::Pull(arguments) => (arguments.json, copy::pull(arguments)),
+        Command::Push(arguments) => (arguments.json, copy::push(arguments)),
         Command::Stats(arguments) => (arguments.json, stats(arguments)),
     };
     finish(result.map(|()| true), MessageFormat::new(json))
@@ -99,7 +99,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 fn open() -> Result<Cache, Diagnostic> {
     let folder = nvrtc::overrides(None).cache;
     folder.map(|folder| Cache::open(&folder)).ok_or_else(|| {
-        Diagnostic::error("there is no cache folder: neither `CUBINDER_CACHE` nor `HOME` is set")
+        Diagnostic::error("the cache folder is unknown: neither `CUBINDER_CACHE` nor `HOME` is set")
             .help("set `CUBINDER_CACHE` to a writable folder")
     })
 }

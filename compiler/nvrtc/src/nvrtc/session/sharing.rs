@@ -142,7 +142,7 @@ impl Session {
                     .to_owned()
             }
             None if !sharing.cache.executes() => {
-                "the shared cache lacks the result, and there is no executor".to_owned()
+                "the shared cache lacks the result, and no executor is configured".to_owned()
             }
             None => "the server or its workers failed, for which there is a warning".to_owned(),
         }

@@ -246,6 +246,25 @@ fn results_of_the_local_cache_are_pushed() {
 }
 
 #[test]
+fn a_failed_batch_is_executed_one_by_one() {
+    let Some(toolkit) = toolkit("a_failed_batch_is_executed_one_by_one") else { return };
+    // It has results of single compiles only.
+    let farm = Arc::new(Memory::default());
+    Machine::new(&toolkit, &farm).build(TEXT, "sm_89");
+    let shared = Arc::new(Memory { workers: Some(farm), ..Memory::default() });
+    let machine = Machine::new(&toolkit, &shared);
+    let session = machine.session();
+    let prepared = session.prepare(unit(&machine.home.path().join("project"), TEXT, "k", &[]));
+    let target: Target = "sm_89".parse().unwrap();
+    let compiles = vec![of_code(&prepared, target), of_signatures(&prepared, target)];
+    let batches = session.batches(compiles.clone());
+    assert_eq!(batches.iter().map(Batch::count).collect::<Vec<_>>(), [2]);
+    session.execute(&batches[0]);
+    assert_eq!(session.statistics().executed, 2);
+    assert!(compiles.iter().all(|compile| session.fetch(compile) == Copied::Present));
+}
+
+#[test]
 fn long_compiles_are_not_batched() {
     let Some(toolkit) = toolkit("long_compiles_are_not_batched") else { return };
     let shared = Arc::new(Memory { workers: Some(Arc::default()), ..Memory::default() });
